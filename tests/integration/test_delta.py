@@ -179,7 +179,7 @@ def test_a_table_that_cannot_be_made_is_named(tmp_path):
         (lambda path: DeltaSink(path, PAIR, partition_by=["n", "text"]), "at least one column"),
         (
             lambda path: DeltaSink(path, pa.schema({"f": pa.float64()}), partition_by=["f"]),
-            "'f' of type double cannot be partitioned by",
+            "'f' of type double cannot partition the table",
         ),
         (lambda path: DeltaSource.for_snapshot(path, ["x"]), "has no column 'x'"),
     ],

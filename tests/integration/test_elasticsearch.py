@@ -129,7 +129,7 @@ def test_a_function_makes_actions_of_every_kind(node):
     ("given", "words"),
     [
         (5, "it is not a dictionary"),
-        ({"_index": "a", "_op_type": "upsert"}, "'_op_type' is one of index, create"),
+        ({"_index": "a", "_op_type": "upsert"}, "'_op_type' must be one of index, create"),
         ({"n": 1}, "'_index' must name an index"),
         ({"_index": "a", "_op_type": "delete"}, "'delete' needs '_id'"),
     ],
@@ -222,7 +222,7 @@ def test_another_node_takes_over(node):
         (lambda b: b.set_bulk_flush_max_actions(0), "num_max_actions must be at least 1, or -1"),
         (lambda b: b.set_bulk_flush_interval("1"), "interval_millis"),
         (lambda b: b.set_emitter(5), "takes an ElasticsearchEmitter, got 5"),
-        (lambda b: b.get_http_host_class(), "give texts to set_hosts"),
+        (lambda b: b.get_http_host_class(), "pass strings to set_hosts"),
     ],
 )
 def test_wrong_settings_are_errors(make, words):

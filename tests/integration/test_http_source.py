@@ -136,7 +136,7 @@ def test_repetitions_follow_after_twice_as_long(service, caplog):
 def test_a_service_that_says_nothing_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = "http://{}:{}".format(*server.getsockname())
-        with pytest.raises(SourceError, match="does not answer: TimeoutError"):
+        with pytest.raises(SourceError, match="does not respond as expected: TimeoutError"):
             read(url, timeout_ms=50, max_retries=0)
 
 
@@ -149,9 +149,9 @@ def test_temporary_failures_are_retried(service, answers):
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        ([404], "does not answer: 404"),
-        ([302], "does not answer: 302"),  # the client follows no redirection
-        ([503] * 4, "does not answer: 503"),
+        ([404], "does not respond as expected: 404"),
+        ([302], "does not respond as expected: 302"),  # the client follows no redirection
+        ([503] * 4, "does not respond as expected: 503"),
     ],
 )
 def test_permanent_failures_fail_the_job(service, answers, said):
@@ -165,7 +165,7 @@ def test_permanent_failures_fail_the_job(service, answers, said):
     [("/broken", {}), ("/object", {}), ("/", {"records": "items"}), ("/", BY_ID | {"cursor": "x"})],
 )
 def test_an_answer_that_is_not_what_it_should_be_is_shown(service, path, settings):
-    with pytest.raises(FormatError, match=r"the answer of http.* it begins with"):
+    with pytest.raises(FormatError, match=r"the response of http.* it begins with"):
         read(service.url + path, **settings)
 
 
@@ -207,7 +207,7 @@ def test_wrong_arguments_are_refused():
 def test_user_and_password_are_sent_and_not_shown(service):
     service.answers = [404]
     url = service.url.replace("://", "://me:se%20cret@")
-    with pytest.raises(SourceError, match="does not answer") as failure:
+    with pytest.raises(SourceError, match="does not respond as expected") as failure:
         read(url + "/all", headers={"X-Key": "k"})
     assert "cret" not in str(failure.value)
     assert ids(read(url + "/all#part", headers={"X-Key": "k"})) == list(range(1, 9))
@@ -221,4 +221,4 @@ def test_the_error_of_an_undecodable_answer_names_its_url(service):
     schema = JsonRowDeserializationSchema.builder().type_info(wrong).build()
     with pytest.raises(FormatError, match="the field 'text'") as failure:
         read(service.url + "/all", schema=schema)
-    assert f"the answer of {service.url}/all" in "".join(failure.value.__notes__)
+    assert f"the response of {service.url}/all" in "".join(failure.value.__notes__)

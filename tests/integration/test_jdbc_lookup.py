@@ -176,7 +176,7 @@ def test_permanent_errors_are_not_retried(database, options):
         options(database.url),
         retry_delay_ms=600_000,
     )
-    words = r"cannot look up \(1,\) in .*no_such.*, and trying again would not help: .*no_such"
+    words = r"cannot look up \(1,\) in .*no_such.*, and a retry would not help: .*no_such"
     with pytest.raises(SourceError, match=words):
         looked_up(in_process(), asks, [1])
 

@@ -98,7 +98,7 @@ def test_permanent_errors_are_not_retried(database, sql, row, words):
     env = in_process(1)
     sink = JdbcSink.sink(sql, DECLARED, builder.build(), often)
     env.from_collection([row], DECLARED).add_sink(sink)
-    with pytest.raises(SinkError, match=f"and trying again would not help: .*({words})"):
+    with pytest.raises(SinkError, match=f"and a retry would not help: .*({words})"):
         env.execute()
 
 

@@ -422,7 +422,7 @@ def test_a_stream_that_cannot_be_read_fails_the_job(kinesis, properties, opened)
         (lambda: FlinkKinesisConsumer([], TEXT, KEYS), "streams are names"),
         (lambda: FlinkKinesisConsumer("s", 5, KEYS), "takes a DeserializationSchema"),
         (lambda: FlinkKinesisConsumer("s", TEXT, {}), "needs the property 'aws.region'"),
-        (lambda: FlinkKinesisConsumer("s", TEXT, {"a": 5}), "dictionary of texts"),
+        (lambda: FlinkKinesisConsumer("s", TEXT, {"a": 5}), "dictionary of strings"),
         (lambda: source(KEYS, flink__stream__initpos="FIRST"), "LATEST, TRIM_HORIZON, AT_TIME"),
         (lambda: source(KEYS, flink__stream__initpos="AT_TIMESTAMP"), "is a time such as"),
         (lambda: source(KEYS, flink__stream__efo="x"), "unknown property 'flink.stream.efo'"),

@@ -176,7 +176,7 @@ def test_an_invalid_topic_is_rejected_at_once(topic, monkeypatch):
 @pytest.mark.parametrize(
     ("element", "error", "words"),
     [
-        (5, WrongArgumentError, "SimpleStringSchema.serialize: element must be a text, got 5"),
+        (5, WrongArgumentError, "SimpleStringSchema.serialize: element must be a string, got 5"),
         ("\ud800", UnicodeEncodeError, "codec can't encode"),
     ],
 )

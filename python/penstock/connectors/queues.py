@@ -240,8 +240,8 @@ class QueueSource(PythonSource[Any, QueueSplit]):
         """
         if not callable(getattr(elements, "get", None)) or isinstance(elements, asyncio.Queue):
             raise WrongArgumentError(
-                f"from_queue takes a queue.Queue, got {elements!r}; of an asyncio.Queue make an "
-                "asynchronous iterator"
+                f"from_queue takes a queue.Queue, got {elements!r}; wrap an asyncio.Queue in an "
+                "asynchronous iterator for from_async_iterator"
             )
         return _source_of(_QueueElements(elements, end))
 

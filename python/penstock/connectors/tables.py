@@ -23,7 +23,7 @@ def check_columns(columns: Sequence[str] | None, used_by: str) -> None:
     """
     if columns is not None and (not columns or len(set(columns)) < len(columns)):
         raise InvalidProgramError(
-            f"{used_by}: columns are names, at least one and each once (None is all), got "
+            f"{used_by}: columns must be names, at least one and each once, or None for all, got "
             f"{list(columns)}"
         )
 

@@ -14,7 +14,7 @@ from support.environments import in_process
 
 pytestmark = pytest.mark.kafka
 
-REFUSED = r"the brokers at .* do not let us in: .*Invalid username .*sasl\.password"
+REFUSED = r"the brokers at .* reject the credentials: .*Invalid username .*sasl\.password"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 

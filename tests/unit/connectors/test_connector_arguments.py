@@ -134,7 +134,7 @@ def registry(url, **arguments):
         (lambda: DeltaSource.for_snapshot("/t", []), "columns are names, at least one"),
         (lambda: DeltaSource.for_changes("/t", ["a", "a"]), "each once .*, got .'a', 'a'."),
         (lambda: DeltaSource.for_snapshot("/t", version=-1), "numbered from 0, got -1"),
-        (lambda: DeltaSink("", ROW), "a path is a text that is not empty"),
+        (lambda: DeltaSink("", ROW), "a path must be a string that is not empty"),
         (lambda: DeltaSink("/t", ROW, partition_by=["id", "id"]), "a column twice"),
         (lambda: DeltaSource.for_snapshot(5), "table_uri"),
         (lambda: DeltaSource.for_snapshot("/t", "n"), "columns"),
@@ -142,7 +142,7 @@ def registry(url, **arguments):
         (lambda: DeltaSink("/t", ROW, partition_by="n"), "partition_by"),
         (
             lambda: FileSource.for_record_stream_format(StreamFormat.text_line_format(), 5),
-            "a path is a text",
+            "a path must be a string",
         ),
     ],
 )

@@ -97,7 +97,7 @@ def test_streams_that_share_a_cluster():
     assert found["a"].topics == {"t", "u"}
     with pytest.raises(SourceError, match="has other properties for the cluster a"):
         clusters_of([stream("one", ["t"]), stream("two", ["u"], "b:1")])
-    with pytest.raises(SourceError, match="returns KafkaStreams"):
+    with pytest.raises(SourceError, match="must return KafkaStreams"):
         clusters_of(["one"])
 
 
@@ -106,10 +106,10 @@ def test_streams_that_share_a_cluster():
     [
         (lambda: ClusterMetadata("orders", SERVERS), "takes a set of topics, got 'orders'"),
         (lambda: ClusterMetadata({"a b"}, SERVERS), "takes names of topics"),
-        (lambda: ClusterMetadata({"t"}, {"a": 5}), "takes a dictionary of texts"),
+        (lambda: ClusterMetadata({"t"}, {"a": 5}), "takes a dictionary of strings"),
         (lambda: KafkaStream("", {}), "a stream needs a name"),
         (lambda: KafkaStream("s", {"a": SERVERS}), "a dictionary of ClusterMetadata"),
-        (lambda: SingleClusterTopicMetadataService("a", 5), "takes a dictionary of texts, got 5"),
+        (lambda: SingleClusterTopicMetadataService("a", 5), "takes a dictionary of strings, got 5"),
         (
             lambda: SingleClusterTopicMetadataService("a", {"bootstrap.servers": "a:b"}),
             "takes host:port",

@@ -27,7 +27,7 @@ from penstock.errors import InvalidProgramError
 ROW = Types.ROW_NAMED(["id"], [Types.LONG()])
 AVRO = AvroSchema('{"type":"record","name":"A","fields":[{"name":"id","type":"long"}]}')
 LINES, TEXTS = StreamFormat.text_line_format(), Encoder.simple_string_encoder()
-PATH = "a path is a text that is not empty"
+PATH = "a path must be a string that is not empty"
 
 
 def row_files(path):
@@ -50,24 +50,27 @@ def path_columns(*arguments):
         (lambda: StreamingFileSink.for_row_format("", TEXTS), PATH),
         (
             lambda: FileSource.for_record_stream_format(LINES, "/x", "foo://user:hidden@a/b"),
-            "for_record_stream_format: foo://a/b: no installed package knows 'foo': there are",
+            "for_record_stream_format: foo://a/b: no installed package supports 'foo': use file",
         ),
         (
             lambda: FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(ROW), "1a://b"),
-            "no installed package knows ''",
+            "no installed package supports ''",
         ),
-        (lambda: row_files("foo://a"), "for_row_format: foo://a: no installed package knows"),
+        (lambda: row_files("foo://a"), "for_row_format: foo://a: no installed package supports"),
         (
             lambda: FileSink.for_bulk_format("foo://a", ParquetBulkWriters.for_row_type(ROW)),
             "for_bulk_format: foo://a: no installed package",
         ),
-        (lambda: StreamingFileSink.for_row_format("foo://a", TEXTS), "no installed package knows"),
+        (
+            lambda: StreamingFileSink.for_row_format("foo://a", TEXTS),
+            "no installed package supports",
+        ),
         (
             lambda: StreamingFileSink.for_row_format("/x", TEXTS).enable_compact(
                 FileCompactStrategy.builder().set_size_threshold(1).build(),
                 FileCompactor.concat_file_compactor(),
             ),
-            "StreamingFileSink puts no files together: use FileSink",
+            "StreamingFileSink does not compact files: use FileSink",
         ),
         (lambda: row_files("s3://user@bucket"), "a URL of S3 is a bucket and a path"),
         (lambda: OutputFileConfig.builder().with_part_prefix("a/b"), "with_part_prefix .* 'a/b'"),
@@ -80,23 +83,29 @@ def path_columns(*arguments):
         (lambda: FileCompactStrategy.builder().set_num_compact_threads(True), "must be a whole"),
         (lambda: path_columns(), "takes the name of a column for the path"),
         (lambda: path_columns(""), "takes the name of a column for the path"),
-        (lambda: path_columns(None, ["day"]), "partition_columns is a dictionary of types"),
+        (lambda: path_columns(None, ["day"]), "partition_columns must be a dictionary"),
         (lambda: path_columns(None, {"day": "STRING"}), "partition_columns is a dictionary"),
         (lambda: path_columns("p", {"p": Types.STRING()}), "cannot be both path and partition"),
-        (lambda: ParquetColumnarRowInputFormat(ROW, batch_size="5"), "batch_size is a positive"),
-        (lambda: ParquetColumnarRowInputFormat(ROW, 5), "hadoop_config is a Configuration, got 5"),
+        (
+            lambda: ParquetColumnarRowInputFormat(ROW, batch_size="5"),
+            "batch_size must be a positive",
+        ),
+        (
+            lambda: ParquetColumnarRowInputFormat(ROW, 5),
+            "hadoop_config must be a Configuration, got 5",
+        ),
         (
             lambda: ParquetColumnarRowInputFormat(ROW, is_case_sensitive="no"),
             "is_case_sensitive must be True or False, got 'no'",
         ),
-        (lambda: OrcColumnarRowInputFormat(ROW, -1), "batch_size is a positive"),
-        (lambda: ParquetColumnInputFormat("", Types.LONG()), "column is the name of a column"),
-        (lambda: ParquetColumnInputFormat(5, Types.LONG()), "column is the name of a column"),
+        (lambda: OrcColumnarRowInputFormat(ROW, -1), "batch_size must be a positive"),
+        (lambda: ParquetColumnInputFormat("", Types.LONG()), "column must be the name of a column"),
+        (lambda: ParquetColumnInputFormat(5, Types.LONG()), "column must be the name of a column"),
         (lambda: ParquetBulkWriters.for_row_type(ROW, compression="x"), "one of none, snappy"),
         (lambda: ParquetBulkWriters.for_row_type(ROW, utc_timestamp=1), "utc_timestamp must be"),
-        (lambda: AvroBulkWriters.for_generic_record(AVRO, "x"), "codec is null, .* got 'x'"),
-        (lambda: AvroBulkWriters.for_generic_record(AVRO, None), "codec is null, .* got None"),
-        (lambda: OrcBulkWriters.for_row_type(ROW, 5), "writer_properties is a Configuration"),
+        (lambda: AvroBulkWriters.for_generic_record(AVRO, "x"), "codec must be null, .* got 'x'"),
+        (lambda: AvroBulkWriters.for_generic_record(AVRO, None), "codec must be null, .* got None"),
+        (lambda: OrcBulkWriters.for_row_type(ROW, 5), "writer_properties must be a Configuration"),
         (
             lambda: OrcBulkWriters.for_row_type(
                 Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.LIST(Types.SQL_TIME())])
@@ -112,7 +121,7 @@ def path_columns(*arguments):
             "skip_malformed must be True or False, got 'x'",
         ),
         (lambda: CsvSchema.builder().add_columns_from(5), "takes a CsvSchema, got 5"),
-        (lambda: CsvSchema.builder().add_string_column(""), "has a name, got ''"),
+        (lambda: CsvSchema.builder().add_string_column(""), "needs a name, got ''"),
         (lambda: CsvSchema.builder().add_number_column("a", Types.STRING()), "a type of numbers"),
     ],
 )

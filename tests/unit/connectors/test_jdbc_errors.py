@@ -68,6 +68,6 @@ def test_errors_that_a_retry_does_not_change_are_final(error, expected):
 
 
 def test_the_reaction_follows_from_the_code():
-    assert remedy(caused(OperationalError(sqlstate="28P01"))).startswith("; look at user")
+    assert remedy(caused(OperationalError(sqlstate="28P01"))).startswith("; check the user")
     assert remedy(OperationalError(pgcode="42501")).startswith("; GRANT")
     assert remedy(OperationalError()) == ""

@@ -90,13 +90,13 @@ def test_defaults_of_a_source():
         ),
         (
             lambda b: b.set_property("partition.discovery.interval.ms", "often").build(),
-            "is a whole number, got 'often'",
+            "must be a whole number, got 'often'",
         ),
         (
             lambda b: (
                 b.set_group_id("g").set_property("commit.offsets.on.checkpoint", "yes").build()
             ),
-            "is true or false, got 'yes'",
+            "must be true or false, got 'yes'",
         ),
     ],
 )

@@ -273,7 +273,7 @@ def test_a_file_that_is_not_what_its_format_says_is_named(tmp_path):
     sink = CompactingSink(tmp_path, every(2), compactor)
     sink.checkpoint(1, "a")
     sink.checkpoint(2, "b")
-    with pytest.raises(SinkError, match=r"cannot put 2 files together.*part-"):
+    with pytest.raises(SinkError, match=r"cannot compact 2 files.*part-"):
         sink.snapshot(3)
     sink.close()
     assert names(tmp_path) == [".part", ".part"], "nothing half made is left"

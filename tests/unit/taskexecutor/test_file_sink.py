@@ -344,7 +344,7 @@ def test_a_name_that_somebody_has_taken_is_not_taken_from_them(tmp_path):
     sink.write("a")
     sink.snapshot(1)
     (tmp_path / "part-0-0").write_text("of somebody else\n")
-    with pytest.raises(SinkError, match=r"cannot give .* the name part-0-0: File exists"):
+    with pytest.raises(SinkError, match=r"cannot rename .* to part-0-0: File exists"):
         sink.complete(1)
     assert (tmp_path / "part-0-0").read_text() == "of somebody else\n"
 

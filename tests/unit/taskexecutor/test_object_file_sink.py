@@ -174,7 +174,7 @@ def test_a_segment_that_is_not_what_it_was_is_an_error(folder, server, harm):
         server.client.delete_object(Bucket=BUCKET, Key=segment)
     else:
         server.client.put_object(Bucket=BUCKET, Key=segment, Body=b"a")
-    with pytest.raises(SinkError, match="cannot go on with s3://"):
+    with pytest.raises(SinkError, match="cannot continue s3://"):
         folder.sink(restored=snapshot)
 
 

@@ -96,14 +96,14 @@ class DeltaSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
         for name in self._partition_by:
             if name not in self._schema.names:
                 raise InvalidProgramError(
-                    f"DeltaSink: there is no column {name!r} to partition by, there are "
-                    f"{self._schema.names}"
+                    f"DeltaSink: partition_by names the column {name!r}, which does not exist; "
+                    f"the columns are {self._schema.names}"
                 )
             kind = str(self._schema.field(name).type)
             if kind not in _PARTITION_TYPES:
                 raise InvalidProgramError(
-                    f"DeltaSink: the column {name!r} of type {kind} cannot be partitioned by: "
-                    f"take one of {', '.join(_PARTITION_TYPES)}"
+                    f"DeltaSink: the column {name!r} of type {kind} cannot partition the table: "
+                    f"choose a column of type {', '.join(_PARTITION_TYPES)}"
                 )
         if len(set(self._partition_by)) < len(self._partition_by):
             raise InvalidProgramError(

@@ -106,7 +106,7 @@ class DynamicKafkaSourceEnumerator(SplitEnumerator[DynamicKafkaSourceSplit]):
                 or self._failures >= self._source.failure_threshold
             ):
                 raise error
-            logger.warning("cannot look for streams, next try in %d ms: %s", interval_ms, error)
+            logger.warning("cannot look for streams: %s; retrying in %d ms", error, interval_ms)
         elif clusters is not None:
             self._failures, self._has_looked = 0, True
             self._update(clusters)

@@ -241,7 +241,7 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
 def _check_properties(where: str, properties: Any) -> None:
     is_mapping = isinstance(properties, Mapping)
     if not is_mapping or not all(isinstance(t, str) for pair in properties.items() for t in pair):
-        raise InvalidProgramError(f"{where} takes a dictionary of texts, got {properties!r}")
+        raise InvalidProgramError(f"{where} takes a dictionary of strings, got {properties!r}")
 
 
 @dataclass
@@ -268,14 +268,13 @@ def clusters_of(streams: Collection[KafkaStream]) -> dict[str, Cluster]:
     for stream in streams:
         given: Any = stream
         if not isinstance(given, KafkaStream):
-            raise SourceError(f"a metadata service returns KafkaStreams, got {given!r}")
+            raise SourceError(f"a metadata service must return KafkaStreams, got {given!r}")
         for name, held in stream.cluster_metadata_map.items():
             properties = dict(held.properties)
             if name in found and found[name].properties != properties:
                 raise SourceError(
                     f"the stream {stream.stream_id} has other properties for the cluster {name} "
-                    "than "
-                    "other streams do"
+                    "than another stream: all streams must reach a cluster in the same way"
                 )
             topics = found[name].topics if name in found else frozenset()
             found[name] = Cluster(topics | held.topics, properties)

@@ -207,7 +207,7 @@ def _action_of(given: Any) -> BulkAction:
         raise _malformed(given, "it is not a dictionary")
     operation, index = given.get("_op_type", "index"), given.get("_index")
     if operation not in _OPERATIONS:
-        raise _malformed(given, f"'_op_type' is one of {', '.join(_OPERATIONS)}")
+        raise _malformed(given, f"'_op_type' must be one of {', '.join(_OPERATIONS)}")
     if not isinstance(index, str) or not index:
         raise _malformed(given, "'_index' must name an index")
     number = given.get("_id")
@@ -242,6 +242,6 @@ def _text_of(record: Any, name: str | None) -> str:
 def _name(method: str, parameter: str, given: Any) -> str:
     if not isinstance(given, str) or not given:
         raise WrongArgumentError(
-            f"ElasticsearchEmitter.{method}: {parameter} is a name, got {given!r}"
+            f"ElasticsearchEmitter.{method}: {parameter} must be a name, got {given!r}"
         )
     return given

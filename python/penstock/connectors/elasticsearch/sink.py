@@ -94,7 +94,7 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
     @abstractmethod
     def get_http_host_class(self) -> Any:
         """Refuse: there is no Java class."""
-        requires_jvm(f"{type(self).__name__}.get_http_host_class", "give texts to set_hosts")
+        requires_jvm(f"{type(self).__name__}.get_http_host_class", "pass strings to set_hosts")
 
     def set_emitter(self, emitter: ElasticsearchEmitter) -> Self:
         """Set the emitter, which converts records to actions."""
@@ -111,7 +111,8 @@ class ElasticsearchSinkBuilderBase(NoJavaMembers, ABC):
         given: Any = [hosts] if isinstance(hosts, str) else hosts
         if not isinstance(given, (list, tuple)) or not all(isinstance(each, str) for each in given):
             raise WrongArgumentError(
-                f"{type(self).__name__}.set_hosts takes a text or a list of texts, got {hosts!r}"
+                f"{type(self).__name__}.set_hosts takes a string or a list of strings, got "
+                f"{hosts!r}"
             )
         return self._reach(hosts=hosts_of(given, type(self).__name__))
 

@@ -71,7 +71,7 @@ class FileCommitter(Committer["PendingFile"]):
 
     def _commit_files(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
         folders: set[Path] = set()
-        of_no_use: list[str] = []
+        obsolete: list[str] = []
         for request in requests:
             pending = request.get_committable()
             if urlsplit(pending.path).scheme:
@@ -85,19 +85,19 @@ class FileCommitter(Committer["PendingFile"]):
                 if size_bytes == pending.size_bytes:
                     path.rename(final_path)
                     folders.add(final_path.parent)
-                    of_no_use.extend(pending.segments)
+                    obsolete.extend(pending.segments)
                     continue
             except FileNotFoundError:
                 # Final names are unique: either the file was committed before, and may have been
                 # moved since, or somebody has removed a file of the sink.
                 if not final_path.exists():
                     logger.warning("neither %s nor %s exists any more", path, final_path)
-                of_no_use.extend(pending.segments)
+                obsolete.extend(pending.segments)
                 request.signal_already_committed()
                 continue
             except OSError as error:
                 raise SinkError(
-                    f"the file sink cannot give {path} the name {final_path.name}: {error.strerror}"
+                    f"the file sink cannot rename {path} to {final_path.name}: {error.strerror}"
                 ) from error
             raise SinkError(
                 f"the file sink cannot commit {path}: it has {size_bytes} bytes, but had "
@@ -106,7 +106,7 @@ class FileCommitter(Committer["PendingFile"]):
         for folder in folders:
             _synchronize(folder)
         # The source files of a compacted file are deleted once its own name is durable.
-        for segment in of_no_use:
+        for segment in obsolete:
             Path(segment).unlink(missing_ok=True)
 
     def _commit_object(self, request: CommitRequest[PendingFile]) -> None:
@@ -134,8 +134,8 @@ class FileCommitter(Committer["PendingFile"]):
                 request.signal_already_committed()
             else:
                 raise SinkError(
-                    f"the file sink cannot give {pending.path} the name {pending.final_path}: "
-                    f"there is another object of {final_bytes} bytes"
+                    f"the file sink cannot rename {pending.path} to {pending.final_path}: another "
+                    f"object of {final_bytes} bytes has this name"
                 )
             for segment in pending.segments:
                 store.delete_file(segment)

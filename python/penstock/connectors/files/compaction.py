@@ -58,7 +58,8 @@ class FileCompactStrategy(NoJavaMembers):
             """Compact files after this number of checkpoints."""
             if num_checkpoints_before_compaction <= 0:
                 raise InvalidProgramError(
-                    f"number of checkpoints must be positive: {num_checkpoints_before_compaction}"
+                    "the number of checkpoints must be positive, got "
+                    f"{num_checkpoints_before_compaction}"
                 )
             self._num_checkpoints = num_checkpoints_before_compaction
             return self
@@ -73,7 +74,9 @@ class FileCompactStrategy(NoJavaMembers):
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
             """Set the number of compacting threads of a subtask."""
             if num_compact_threads <= 0:
-                raise InvalidProgramError(f"threads must be positive, got {num_compact_threads}")
+                raise InvalidProgramError(
+                    f"the number of threads must be positive, got {num_compact_threads}"
+                )
             self._num_threads = num_compact_threads
             return self
 
@@ -121,7 +124,7 @@ class FileCompactor:
         """Concatenate the contents, with a delimiter in between."""
         given: Any = file_delimiter
         if given is not None and not isinstance(given, bytes | bytearray):
-            raise WrongArgumentError(f"a file delimiter is bytes, got {file_delimiter!r}")
+            raise WrongArgumentError(f"a file delimiter must be bytes, got {file_delimiter!r}")
         return FileCompactor(FileCompactor.CONCAT, bytes(file_delimiter or b""))
 
     @staticmethod
@@ -148,8 +151,8 @@ class FileCompactor:
             )
         if given.has_dead_letters:
             raise InvalidProgramError(
-                "record_wise_file_compactor: a format that leaves out what is malformed would "
-                "lose records; give it no skip_malformed and no dead_letters"
+                "record_wise_file_compactor: a format that skips malformed input would lose "
+                "records: leave out skip_malformed and dead_letters"
             )
         return FileCompactor(FileCompactor.RECORD_WISE, read_format=given)
 

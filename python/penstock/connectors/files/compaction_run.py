@@ -64,7 +64,7 @@ class Compaction:
             logger.warning("%s no longer exists: it was committed before", file.path)
         elif size_bytes != file.size_bytes:
             raise SinkError(
-                f"the file sink cannot put {file.path} and others together: it has {size_bytes} "
+                f"the file sink cannot compact {file.path}: it has {size_bytes} "
                 f"bytes, but had {file.size_bytes} when it was closed"
             )
         return size_bytes is not None
@@ -132,4 +132,4 @@ class Compaction:
 
     def _go_on(self) -> None:
         if self._stop.is_set():
-            raise SinkError("the task ends before its files were put together")
+            raise SinkError("the task ended before its files were compacted")

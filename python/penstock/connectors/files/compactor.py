@@ -1,9 +1,10 @@
 """The compactor of FileSink, between writers and committers: it merges small files into large ones.
 
-All files of a bucket are sent to the same subtask, which stores them, hidden, in the operator's
-state until the strategy has them compacted.  Threads compact them between two barriers; the
-results are sent to the committer before the next barrier.  The committer removes the source files
-once the new file has its final name, so that an earlier checkpoint finds them until then.
+All files of a bucket are sent to the same subtask.  The files stay hidden, and their names are in
+the operator's state until the strategy decides to compact them.  Threads compact them between two
+barriers; the results are sent to the committer before the next barrier.  The committer removes the
+source files once the new file has its final name, so that an earlier checkpoint finds them until
+then.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class _Group:
 
 
 class FileCompactorOperator(CommittableEmitter):
-    """Stores files until the strategy has them compacted, and emits the results.
+    """Stores files until the strategy decides to compact them, and emits the results.
 
     A group that is due at one barrier must be ready at the next: if the writers are faster than
     the threads, the operator waits there.
@@ -228,8 +229,8 @@ class FileCompactorOperator(CommittableEmitter):
                     raise
                 files = due[0].files
                 raise SinkError(
-                    f"the file sink cannot put {len(files)} files together, the first of which is "
-                    f"to be {files[0].final_path}: {error}"
+                    f"the file sink cannot compact {len(files)} files, the first of which would "
+                    f"become {files[0].final_path}: {error}"
                 ) from error
             due.pop(0)
             if made is not None:

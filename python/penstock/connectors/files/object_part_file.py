@@ -80,7 +80,7 @@ class ObjectPartFile(PartFile):
         if store.exists(held.final_path):
             raise ended_since(
                 held,
-                "remove the objects that it has shown, and put back those that this part was in: "
+                "remove the objects that it has committed, and restore the segments of this part: "
                 + ", ".join(held.segments),
             )
         folder, _, name = held.final_path.rpartition("/")
@@ -91,13 +91,13 @@ class ObjectPartFile(PartFile):
         except OSError as error:
             part.file.close()
             raise SinkError(
-                f"the file sink cannot go on with {held.final_path}, of which {held.size_bytes} "
+                f"the file sink cannot continue {held.final_path}, of which {held.size_bytes} "
                 f"bytes belong to the checkpoint: {error}"
             ) from error
         if part.size_bytes != held.size_bytes:
             part.file.close()
             raise SinkError(
-                f"the file sink cannot go on with {held.final_path}: its segments have "
+                f"the file sink cannot continue {held.final_path}: its segments have "
                 f"{part.size_bytes} bytes, but had {held.size_bytes} when the checkpoint was taken"
             )
         part._segments, part._segments_bytes = held.segments, held.size_bytes

@@ -104,25 +104,25 @@ class PartFile:
             if final_path.exists():
                 raise ended_since(
                     held,
-                    f"move {final_path.name} back to {name}, which is cut to the length that it "
-                    "had, and so each part of which this is said; remove what else it has shown",
+                    f"rename {final_path.name} to {name}, which is then cut to its former length, "
+                    "do so for each part that this error names, and remove the run's other files",
                 ) from error
             raise SinkError(
-                f"the file sink cannot go on with {part.path}, of which {held.size_bytes} bytes "
-                f"belong to the checkpoint or savepoint: it is not there, and neither is "
-                f"{final_path.name}, as which a later run shows it; all workers must reach the "
-                "folder, and what is in it must not be moved or removed while a checkpoint or "
-                "savepoint is needed that goes on with it"
+                f"the file sink cannot continue {part.path}, of which {held.size_bytes} bytes "
+                f"belong to the checkpoint or savepoint: the file does not exist, and neither does "
+                f"{final_path.name}, its name once it is committed; all workers must reach the "
+                "folder, and its files must not be moved or removed while a checkpoint or "
+                "savepoint that needs them is in use"
             ) from error
         except OSError as error:
             raise SinkError(
-                f"the file sink cannot go on with {part.path}, of which {held.size_bytes} bytes "
+                f"the file sink cannot continue {part.path}, of which {held.size_bytes} bytes "
                 f"belong to the checkpoint: {error.strerror}; all workers must reach the folder"
             ) from error
         if found_bytes < held.size_bytes:
             part.file.close()
             raise SinkError(
-                f"the file sink cannot go on with {part.path}: it has {found_bytes} bytes, but "
+                f"the file sink cannot continue {part.path}: it has {found_bytes} bytes, but "
                 f"had {held.size_bytes} when the checkpoint was taken"
             )
         part.size_bytes = held.size_bytes
@@ -174,11 +174,10 @@ class PartFile:
     def failure(self, error: OSError) -> SinkError:
         """Return the error of a file that cannot be written."""
         return SinkError(
-            f"the file sink cannot write {self.path}, {self.size_bytes} bytes until now: "
-            f"{error.strerror or error}; make room there or give the sink another folder.  What is "
-            f"unfinished stays hidden or is removed, so that there is no "
-            f"{self.final_path.rpartition('/')[2]} "
-            "that is not whole"
+            f"the file sink cannot write {self.path} after {self.size_bytes} bytes: "
+            f"{error.strerror or error}; make room there or give the sink another folder.  "
+            f"Unfinished files stay hidden or are removed, so an incomplete file is never named "
+            f"{self.final_path.rpartition('/')[2]}"
         )
 
 
@@ -190,10 +189,10 @@ def ended_since(held: InProgressFile, way_back: str) -> SinkError:
         way_back: Instructions to start from the checkpoint or savepoint nevertheless.
     """
     return SinkError(
-        f"the file sink cannot go on with {held.path}, of which {held.size_bytes} bytes belong to "
-        f"the checkpoint or savepoint that the job starts from: a run that went on from there has "
-        f"ended it since, and shows it as {held.final_path}, with what came later.  Start from the "
-        f"last checkpoint or savepoint of that run; or, to take back what it has done, {way_back}"
+        f"the file sink cannot continue {held.path}, of which {held.size_bytes} bytes belong to "
+        f"the checkpoint or savepoint that the job starts from: a run that continued from there "
+        f"has since committed the file as {held.final_path}, with later records.  Start from the "
+        f"last checkpoint or savepoint of that run; or, to undo that run, {way_back}"
     )
 
 

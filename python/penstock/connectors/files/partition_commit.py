@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PartitionTimes:
-    """Reads the time of a partition off its folder.
+    """Derives the time of a partition from the name of its folder.
 
     Attributes:
         pattern: Java's pattern of the folder, for messages.
@@ -56,7 +56,7 @@ class PartitionTimes:
 def epoch_ms(time: datetime.datetime, timezone_id: str) -> int:
     """Return a time in ms since the epoch; one without a zone is of the given zone."""
     if time.tzinfo is None:
-        # An hour that a clock shows twice begins, for a commit, the second time.
+        # If clocks show an hour twice, the partition waits for the second one, the later time.
         time = time.replace(tzinfo=ZoneInfo(timezone_id), fold=1)
     return round(time.timestamp() * 1000)
 
@@ -187,7 +187,9 @@ class PartitionCommitPolicy:
             InvalidProgramError: The name is empty or contains a slash.
         """
         if not name or "/" in name or "\0" in name:
-            raise InvalidProgramError(f"a success file has a name without /, got {name!r}")
+            raise InvalidProgramError(
+                f"the name of a success file must not be empty or contain /, got {name!r}"
+            )
         return _SuccessFile(name)
 
     def commit(self, context: PartitionCommitContext) -> None:

@@ -169,9 +169,11 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
 
             given: tuple[Any, Any] = (strategy, compactor)
             if not isinstance(given[0], FileCompactStrategy):
-                raise WrongArgumentError(f"a strategy is a FileCompactStrategy, got {strategy!r}")
+                raise WrongArgumentError(
+                    f"enable_compact takes a FileCompactStrategy, got {strategy!r}"
+                )
             if not isinstance(given[1], FileCompactor):
-                raise WrongArgumentError(f"a compactor is a FileCompactor, got {compactor!r}")
+                raise WrongArgumentError(f"enable_compact takes a FileCompactor, got {compactor!r}")
             factory = self._bulk_writer_factory
             if (
                 compactor.kind == FileCompactor.CONCAT
@@ -179,9 +181,9 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
                 and not factory.can_be_concatenated
             ):
                 raise InvalidProgramError(
-                    f"enable_compact: two files of {type(factory).__name__}, one behind the other, "
-                    "are no file; take FileCompactor.record_wise_file_compactor with the format "
-                    "that reads them"
+                    f"enable_compact: the concatenation of two files of {type(factory).__name__} "
+                    "is not a valid file: use FileCompactor.record_wise_file_compactor with the "
+                    "format that reads them"
                 )
             self._compaction = (strategy, compactor)
             return self
@@ -226,7 +228,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             if self._partition_commit is not None:
                 raise InvalidProgramError(
                     "with_partition_commit and enable_compact exclude each other: the compactor "
-                    "holds files back after their folder is due; take a rolling policy with larger "
+                    "still holds files when their folder is due; use a rolling policy with larger "
                     "files instead"
                 )
             strategy, compactor = self._compaction

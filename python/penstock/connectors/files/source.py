@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class FileEnumeratorProvider(NoJavaMembers):
-    """Choice of how files are divided into splits."""
+    """Setting that says whether files are divided into splits."""
 
     def __init__(self, splittable: bool) -> None:
         """Create a provider; use the static methods."""
@@ -212,7 +212,9 @@ def sink_path(path: str | os.PathLike[str]) -> str:
     """
     given: Any = path
     if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(path)):
-        raise WrongArgumentError(f"a path is a text that is not empty, or a Path, got {path!r}")
+        raise WrongArgumentError(
+            f"a path must be a string that is not empty, or a Path, got {path!r}"
+        )
     return text if "://" in text and not text.startswith("file:") else local_path(text)
 
 

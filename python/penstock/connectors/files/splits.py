@@ -91,7 +91,7 @@ def find_files(
     named them.  Paths of stores are URLs, without patterns.
 
     Raises:
-        FileNotFoundError: A path does not exist, or a pattern fits nothing.
+        FileNotFoundError: A path does not exist, or a pattern matches nothing.
         SourceError: A store does not answer, denies access, or has no such bucket.
     """
     found: list[tuple[str, int]] = []
@@ -106,7 +106,7 @@ def find_files(
             if missing is not None:
                 raise SourceError(
                     f"the file source cannot monitor {name!r}: there is no bucket {missing!r}; "
-                    "look at its name and the store's address, or make it"
+                    "check its name and the store's address, or create it"
                 )
             found.extend(below)
             continue
@@ -118,7 +118,7 @@ def find_files(
         elif matching := _matching(name):
             found.extend(find_files(matching, files))
         elif must_exist:
-            what = "no file or folder fits" if glob.has_magic(name) else "no such file or folder"
+            what = "no file or folder matches" if glob.has_magic(name) else "no such file or folder"
             msg = f"the file source cannot read {name!r}: {what}"
             raise FileNotFoundError(msg)
     return found
@@ -131,8 +131,8 @@ def _reading(path: str) -> Iterator[None]:
         yield
     except CheckpointStorageError as error:
         raise SourceError(
-            f"the file source cannot read {path!r}: {error}; look at the store's address and keys, "
-            "and at what their user may do"
+            f"the file source cannot read {path!r}: {error}; check the store's address and keys, "
+            "and the permissions of their user"
         ) from error
 
 

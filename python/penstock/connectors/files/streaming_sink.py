@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class StreamingFileSink(SinkFunction):
     """Writes as `FileSink` does, but names files by subtask and number: `part-0-0`.
 
-    A number that is taken is skipped, and numbers go on after a failure.
+    A number that is in use is skipped, and numbers continue after a failure.
     """
 
     def __init__(self, j_obj: object) -> None:
@@ -79,7 +79,7 @@ class StreamingFileSink(SinkFunction):
                 InvalidProgramError: Always.
             """
             raise InvalidProgramError(
-                "StreamingFileSink puts no files together: use FileSink, whose enable_compact does"
+                "StreamingFileSink does not compact files: use FileSink, whose enable_compact does"
             )
 
         def disable_compact(self) -> Self:

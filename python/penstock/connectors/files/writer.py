@@ -136,7 +136,7 @@ class FileSinkOperator(CommittableEmitter):
         super().process_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:
-        """Record whether other writers alone decide which folders are due."""
+        """Record whether this writer is idle, so that only other writers decide what is due."""
         self.is_idle = idle
         super().process_status(idle)
 
@@ -174,8 +174,8 @@ class FileSinkOperator(CommittableEmitter):
         if held.job_id != self.context.environment.job_id or not self.folder.has_ended(held):
             return False
         logger.warning(
-            "the file sink has shown %s since the checkpoint that the job goes back to: the first "
-            "%d bytes stay, and what came later is written again, to other files",
+            "the file sink has committed %s since the checkpoint that the job restores: the first "
+            "%d bytes stay, and later records are written again, to other files",
             held.final_path,
             held.size_bytes,
         )

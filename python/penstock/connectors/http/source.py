@@ -138,7 +138,7 @@ class HttpSource(SingleSplitSource[HttpSplit]):
             ("records", records),
         ):
             if text == "":
-                raise WrongArgumentError(f"HttpSource: {name} is a name, got ''")
+                raise WrongArgumentError(f"HttpSource: {name} must be a name, got ''")
         named: Any = cursor
         if named is not None and not isinstance(named, str) and not callable(named):
             raise WrongArgumentError(
@@ -148,7 +148,9 @@ class HttpSource(SingleSplitSource[HttpSplit]):
             raise WrongArgumentError("HttpSource takes records or lines, not both")
         given: Any = schema
         if given is not None and not isinstance(given, DeserializationSchema):
-            raise WrongArgumentError(f"a schema is a DeserializationSchema, got {schema!r}")
+            raise WrongArgumentError(
+                f"HttpSource: schema must be a DeserializationSchema, got {schema!r}"
+            )
         self.url, who = web_address(url)
         self.cursor_parameter = cursor_parameter
         self.cursor = cursor
@@ -245,13 +247,13 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
             cursor = self._cursor_behind(answer, found)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise FormatError(
-                f"HttpSource: the answer of {url} is invalid: "
+                f"HttpSource: the response of {url} is invalid: "
                 f"{type(error).__name__}: {error}; it begins with {body[:100]!r}"
             ) from error
         if len(found) < split.taken:
             raise SourceError(
-                f"HttpSource: {url} answers with {len(found)} elements, of which {split.taken} "
-                "were read before: for a cursor, a service must repeat its records and append "
+                f"HttpSource: {url} responds with {len(found)} records, but {split.taken} were "
+                "read before: for the same cursor, a service must repeat its records and append "
                 "new ones"
             )
         rest = found[split.taken :]
@@ -260,7 +262,7 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
             try:
                 rest = [deserialize(json.dumps(element).encode()) for element in rest]
             except Exception as failure:
-                failure.add_note(f"No records can be created from the answer of {url}.")
+                failure.add_note(f"No records can be created from the response of {url}.")
                 raise
         return _Page(rest, cursor)
 
@@ -287,6 +289,6 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
                 failure, is_final = str(answer), not answer.may_pass
             if is_final or tries_left == 0 or not self._asking.pause(delay_ms / 1000):
                 break
-            logger.warning("%s: %s; tried again after %d ms", url, failure, delay_ms)
+            logger.warning("%s: %s; retrying in %d ms", url, failure, delay_ms)
             delay_ms *= 2
-        raise SourceError(f"HttpSource: {url} does not answer: {failure}") from cause
+        raise SourceError(f"HttpSource: {url} does not respond as expected: {failure}") from cause

@@ -73,8 +73,8 @@ class HybridSourceBuilder(NoJavaMembers):
         """Add the source that is read next.
 
         Raises:
-            InvalidProgramError: It is not a source, its type differs, or the previous one is
-                unbounded.
+            InvalidProgramError: The argument is not a source, its type differs, or the previous
+                source is unbounded.
         """
         given: Any = source
         if not isinstance(given, Source):
@@ -82,7 +82,10 @@ class HybridSourceBuilder(NoJavaMembers):
         if self._sources and not self._sources[-1].is_bounded():
             raise InvalidProgramError("only the last source of a HybridSource may be unbounded")
         if self._sources and self._sources[0].get_produced_type() != source.get_produced_type():
-            raise InvalidProgramError("the sources of a HybridSource must have one type")
+            raise InvalidProgramError(
+                "the sources of a HybridSource must have the same type: got "
+                f"{self._sources[0].get_produced_type()} and {source.get_produced_type()}"
+            )
         self._sources.append(source)
         return self
 

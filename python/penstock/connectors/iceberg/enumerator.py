@@ -83,10 +83,10 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
             if not self._has_looked or interval_ms is None or isinstance(error, SourceError):
                 raise error
             logger.warning(
-                "cannot look for snapshots of %s, next try in %d ms: %s",
+                "cannot look for snapshots of %s: %s; retrying in %d ms",
                 self._source.table,
-                interval_ms,
                 error,
+                interval_ms,
             )
         elif found is not None:
             self._has_looked = True
@@ -116,8 +116,8 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
             return source.first_snapshot, []
         if table.snapshot_by_id(source.first_snapshot) is None:
             raise SourceError(
-                f"IcebergSource: {source.table} does not have the snapshot "
-                f"{source.first_snapshot} any more: keep snapshots until jobs have begun"
+                f"IcebergSource: {source.table} no longer has the snapshot "
+                f"{source.first_snapshot}: retain snapshots until jobs have started"
             )
         scan = table.scan(row_filter=source.row_filter, snapshot_id=source.first_snapshot)
         return source.first_snapshot, _files(scan.plan_files(), source.first_snapshot)
@@ -132,9 +132,10 @@ class IcebergEnumerator(SplitEnumerator[TableFile]):
         snapshots = list(ancestors_between_ids(behind, newest.snapshot_id, table.metadata))
         if behind is not None and snapshots[-1].parent_snapshot_id != behind:
             raise SourceError(
-                f"IcebergSource: {source.table} does not lead from snapshot {behind} to "
-                f"{newest.snapshot_id}: snapshots in between were expired before they were read, "
-                "or it was rolled back; start without a checkpoint, from a snapshot"
+                f"IcebergSource: the history of {source.table} does not lead from snapshot "
+                f"{behind} to {newest.snapshot_id}: snapshots in between were expired before they "
+                "were read, or the table was rolled back; start without a checkpoint, from a "
+                "snapshot"
             )
         for snapshot in snapshots:
             operation = None if snapshot.summary is None else snapshot.summary.operation

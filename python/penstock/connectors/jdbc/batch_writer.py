@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.connectors.jdbc.connection import JdbcConnectionOptions
     from penstock.connectors.jdbc.execution_options import JdbcExecutionOptions
 
-#: The pause before the first retry; it doubles before each further one.
+#: The pause before the first retry; before each further one it is longer by as much.
 _PAUSE_S: Final = 1.0
 
 
@@ -132,7 +132,7 @@ class BatchWriter(BufferingWriter[Any]):
                 )
                 if is_final(error):
                     raise SinkError(
-                        f"{what}, and trying again would not help: {type(error).__name__}: "
+                        f"{what}, and a retry would not help: {type(error).__name__}: "
                         f"{error}{remedy(error)}"
                     ) from error
                 if attempt == retries or closed.wait(_PAUSE_S * (attempt + 1)):

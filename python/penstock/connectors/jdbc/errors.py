@@ -28,12 +28,12 @@ PASSING_WORDS: Final = (
 )
 
 _REMEDIES: Final = {
-    "28": "look at user, password and what the server lets in",
-    "3D": "look at the database's name",
-    "3F": "look at the schema's name, or make it",
-    "42501": "GRANT the user what the statement needs",
-    "42P01": "look at the table's name and the search_path, or make it",
-    "42703": "look at the columns' names",
+    "28": "check the user, the password and the server's access rules",
+    "3D": "check the name of the database",
+    "3F": "check the name of the schema, or create it",
+    "42501": "GRANT the user the privileges of the statement",
+    "42P01": "check the name of the table and the search_path, or create the table",
+    "42703": "check the names of the columns",
 }
 
 

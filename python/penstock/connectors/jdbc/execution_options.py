@@ -71,6 +71,6 @@ class JdbcExecutionOptions(NoJavaMembers):
 
         def _set(self, name: str, value: int, least: int) -> JdbcExecutionOptions.Builder:
             if value < least:
-                raise InvalidProgramError(f"{name} is at least {least}, got {value}")
+                raise InvalidProgramError(f"{name} must be at least {least}, got {value}")
             self._settings[name] = value
             return self

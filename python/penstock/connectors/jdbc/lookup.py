@@ -67,7 +67,9 @@ class JdbcLookup(AsyncFunction[Any, Any]):
             ("retry_delay_ms", retry_delay_ms, 0),
         ):
             if number < least:
-                raise InvalidProgramError(f"JdbcLookup: {name} is at least {least}, got {number}")
+                raise InvalidProgramError(
+                    f"JdbcLookup: {name} must be at least {least}, got {number}"
+                )
         if not sql.strip():
             raise InvalidProgramError(f"JdbcLookup takes a query as sql, got {sql!r}")
         jdbc_connection_options.check()
@@ -162,7 +164,7 @@ class _Asking:
                 )
                 if is_final(error):
                     raise SourceError(
-                        f"{what}, and trying again would not help: {type(error).__name__}: "
+                        f"{what}, and a retry would not help: {type(error).__name__}: "
                         f"{error}{remedy(error)}"
                     ) from error
                 if tries_left == 0 or closed.is_set():
@@ -197,7 +199,7 @@ class _Asking:
                 raise
             raise UndecodableRecordError(
                 f"JdbcLookup: a row of {self._sql!r} for {parameters!r:.200} has a value that "
-                f"Python cannot represent: {error}; cast it to a text in the query"
+                f"Python cannot represent: {error}; cast the column to text in the query"
             ) from error
         found = [Row(**dict(zip(names, values, strict=True))) for values in rows]
         cursor.close()

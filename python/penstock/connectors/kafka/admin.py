@@ -51,8 +51,8 @@ class Connections:
         """Record an error; the library's callback."""
         if error.code() == _AUTHENTICATION:
             self.refusal = (
-                f"{self._where} do not let us in: {error.str()}; look at sasl.username and "
-                "sasl.password, or sasl.jaas.config, and at sasl.mechanism"
+                f"{self._where} reject the credentials: {error.str()}; check sasl.username and "
+                "sasl.password, or sasl.jaas.config, and sasl.mechanism"
             )
         elif error.code() != _ALL_BROKERS_DOWN:
             self._last = error.str()

@@ -49,20 +49,20 @@ _WITHOUT_MEANING: Final = frozenset(
 )
 
 _REFUSED: Final = {
-    "delivery.report.only.error": "the sink hears of errors alone",
+    "delivery.report.only.error": "the sink only requests reports of errors",
     "ssl.truststore.location": "name a file of PEM certificates with ssl.ca.location",
     "ssl.truststore.password": "name a file of PEM certificates with ssl.ca.location",
     "ssl.truststore.type": "name a file of PEM certificates with ssl.ca.location",
     "ssl.keystore.type": "name PEM files with ssl.certificate.location and ssl.key.location",
     "interceptor.classes": "there are no Java classes",
-    "partitioner.class": "KafkaRecordSerializationSchema.of(function) names partitions",
+    "partitioner.class": "KafkaRecordSerializationSchema.of(function) can set the partition",
     "partition.assignment.strategy": "the source assigns partitions itself",
 }
 
 #: Properties that source and sink set themselves, and the method that sets each.
 _DECIDED: Final = {
-    "auto.offset.reset": "set_starting_offsets says where to start",
-    "client.id": "set_client_id_prefix says what clients are called",
+    "auto.offset.reset": "set_starting_offsets sets the start",
+    "client.id": "set_client_id_prefix sets the names of clients",
     "enable.auto.commit": "offsets are committed with checkpoints",
     "enable.auto.offset.store": "offsets are committed with checkpoints",
     "enable.partition.eof": "the source looks for the ends of partitions",
@@ -147,7 +147,7 @@ def check_settings(settings: Mapping[str, Any], client: Any, used_by: str) -> No
     """
     library = kafka_library(used_by)
     if settings.get("group.id") == "":  # the library would end the process
-        raise ConfigurationError(f"{used_by}: group.id is the name of a group, got ''")
+        raise ConfigurationError(f"{used_by}: group.id must name a group, got ''")
     try:
         made = client({**settings, "log_level": "0", "bootstrap.servers": ""})
     except (library.KafkaException, ValueError, TypeError) as error:
@@ -169,9 +169,11 @@ def whole_number(
     try:
         number = default if text is None else int(text)
     except ValueError:
-        raise InvalidProgramError(f"the property {key} is a whole number, got {text!r}") from None
+        raise InvalidProgramError(
+            f"the property {key} must be a whole number, got {text!r}"
+        ) from None
     if least is not None and number < least:
-        raise InvalidProgramError(f"the property {key} is at least {least}, got {text}")
+        raise InvalidProgramError(f"the property {key} must be at least {least}, got {text}")
     return number
 
 
@@ -182,8 +184,8 @@ def _credentials(jaas: str, used_by: str) -> dict[str, str]:
         ("PlainLoginModule", "ScramLoginModule")
     ):
         raise ConfigurationError(
-            f"{used_by}: sasl.jaas.config is understood for PlainLoginModule and ScramLoginModule; "
-            "for others set librdkafka's sasl.* properties"
+            f"{used_by}: sasl.jaas.config must name PlainLoginModule or ScramLoginModule; for "
+            "others set librdkafka's sasl.* properties"
         )
     if len(found) != 2:
         raise ConfigurationError(f"{used_by}: sasl.jaas.config lacks username or password")

@@ -100,7 +100,7 @@ class Blocks:
     """Converts blocks of Kafka records, in one reader."""
 
     def taken(self, records: list[Any]) -> Any:
-        """Return what `elements` needs of some Kafka records, which are dropped afterwards."""
+        """Return the data of some Kafka records that `elements` needs; the records are dropped."""
         raise NotImplementedError(f"{type(self).__name__}.taken")
 
     def elements(self, taken: list[Any]) -> Iterable[Any]:

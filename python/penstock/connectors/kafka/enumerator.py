@@ -109,7 +109,7 @@ class KafkaSourceEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         if error is not None:
             if not self._has_looked or interval_ms is None:
                 raise error
-            logger.warning("cannot look for partitions, next try in %d ms: %s", interval_ms, error)
+            logger.warning("cannot look for partitions: %s; retrying in %d ms", error, interval_ms)
         elif discovery is not None:
             self._has_looked = True
             if discovery.vanished:

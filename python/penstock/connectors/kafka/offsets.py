@@ -147,7 +147,7 @@ def _by_strategy(
         return retriever.latest(partitions)
     raise SourceError(
         f"{reason} for {', '.join(map(repr, sorted(partitions)))}; "
-        "an offset reset strategy other than NONE says where to start"
+        "set an offset reset strategy other than NONE to choose the start"
     )
 
 

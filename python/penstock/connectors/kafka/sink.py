@@ -147,7 +147,7 @@ class KafkaSinkBuilder(NoJavaMembers):
         if exactly_once and self._prefix is None:
             raise InvalidProgramError(
                 "a KafkaSink with DeliveryGuarantee.EXACTLY_ONCE needs set_transactional_id_prefix "
-                "with a text that no other job uses"
+                "with a prefix that no other job uses"
             )
         sink = TransactionalKafkaSink() if exactly_once else KafkaSink()
         sink.guarantee = self._guarantee
@@ -176,7 +176,7 @@ class KafkaSinkBuilder(NoJavaMembers):
         """Set the prefix of transactional ids: a text that no other job uses."""
         if not 0 < len(transactional_id_prefix.encode()) <= _MAX_PREFIX_LENGTH:
             raise InvalidProgramError(
-                f"a prefix of transactions has 1 to {_MAX_PREFIX_LENGTH} bytes"
+                f"a prefix of transactional ids must have 1 to {_MAX_PREFIX_LENGTH} bytes"
             )
         self._prefix = transactional_id_prefix
         return self
@@ -223,8 +223,8 @@ class KafkaSinkBuilder(NoJavaMembers):
         check_brokers(settings["bootstrap.servers"], "KafkaSink")
         if self._guarantee is not DeliveryGuarantee.NONE and _is_unacknowledged(settings):
             raise InvalidProgramError(
-                f"KafkaSink: with acks=0 no broker says what it has, and {self._guarantee} cannot "
-                "hold; acks=all and 1 wait for brokers, and DeliveryGuarantee.NONE promises nothing"
+                f"KafkaSink: with acks=0 no broker acknowledges a record, so {self._guarantee} "
+                "cannot hold: set acks to all or 1, or use DeliveryGuarantee.NONE"
             )
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE and _can_be_idempotent(settings):
             settings.setdefault("enable.idempotence", "true")

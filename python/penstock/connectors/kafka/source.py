@@ -177,7 +177,7 @@ class KafkaSourceBuilder(NoJavaMembers):
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
-        """Set the start offsets; a job that resumes from a checkpoint continues where that was."""
+        """Set the start offsets; a job that resumes from a checkpoint uses the stored ones."""
         self._starting = _initializer(starting_offsets_initializer)
         return self
 
@@ -212,7 +212,7 @@ class KafkaSourceBuilder(NoJavaMembers):
         if not isinstance(given, KafkaRecordDeserializationSchema):
             raise InvalidProgramError(
                 f"set_deserializer takes a KafkaRecordDeserializationSchema, got {given!r}; "
-                "KafkaRecordDeserializationSchema.of(function) makes one"
+                "KafkaRecordDeserializationSchema.of(function) creates one"
             )
         self.deserializer = record_deserializer
         return self
@@ -351,5 +351,5 @@ def _truth(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
     if text is None:
         return default
     if text.lower() not in ("true", "false"):
-        raise InvalidProgramError(f"the property {key} is true or false, got {text!r}")
+        raise InvalidProgramError(f"the property {key} must be true or false, got {text!r}")
     return text.lower() == "true"

@@ -178,7 +178,7 @@ class Transactions:
             producer_id=committable.producer_id,
             producer_epoch=committable.epoch,
             committed=True,
-            max_version=4,  # later ones raise the epoch, so that once more would not be harmless
+            max_version=4,  # Later versions raise the epoch: a repeated commit would do harm.
         )
         code = self._ask(f"commit the transaction {name}", name, request)
         if code in (47, 48, 49, 90, _NOT_FOUND):
@@ -212,7 +212,7 @@ class Transactions:
         admin, self._admin = self._admin, None
         if hasattr(admin, "_net"):
             if not hasattr(admin, "_closed"):
-                admin._closed = False  # its making failed: close() would leave its thread
+                admin._closed = False  # Its constructor failed; close() would leave its thread.
             admin.close()
 
     def _cut_short(self) -> None:
@@ -229,9 +229,8 @@ class Transactions:
             if code not in _PASSING or time.monotonic() >= deadline:
                 return code
             if code in (15, 16):
-                self._threads.call(
-                    self._disconnect
-                )  # what it knows about coordinators is not true any more
+                # Its knowledge about coordinators is outdated.
+                self._threads.call(self._disconnect)
             time.sleep(_PAUSE_S)
 
     def _try(self, what: str, action: Callable[[Any], Any]) -> Any:

@@ -95,15 +95,17 @@ class AwsClientConfig:
 
 
 def text_properties(used_by: str, given: Any) -> dict[str, str]:
-    """Check that properties are texts, and return them.
+    """Check that properties are strings, and return them.
 
     Raises:
-        InvalidProgramError: The argument is not a dictionary of texts.
+        InvalidProgramError: The argument is not a dictionary of strings.
     """
     if not isinstance(given, dict) or not all(
         isinstance(key, str) and isinstance(value, str) for key, value in given.items()
     ):
-        raise WrongArgumentError(f"{used_by}: properties are a dictionary of texts, got {given!r}")
+        raise WrongArgumentError(
+            f"{used_by}: properties must be a dictionary of strings, got {given!r}"
+        )
     return dict(given)
 
 

@@ -189,8 +189,8 @@ class CollectionTail:
         if getattr(error, "code", None) in _LOST:
             raise SourceError(
                 f"MongoCdcSource: the servers no longer hold the changes of {place} after "
-                f"the checkpoint: {error}; start the job anew, and let "
-                "oplogMinRetentionHours exceed its longest stop"
+                f"the checkpoint: {error}; start the job without its state, and set "
+                "oplogMinRetentionHours to more than its longest downtime"
             ) from error
         waited_s = time.monotonic() - self._last_success_s
         if not is_transient(error, "MongoCdcSource") or (

@@ -39,10 +39,10 @@ _PASSING: Final = ("08", "57P", "55006", "53300")
 #: Length of the steps of a wait, in seconds.
 _STEP_S: Final = 0.1
 
-_CHANGES: Final = "let the user read changes: ALTER ROLE ... REPLICATION"
+_CHANGES: Final = "allow the user to read changes: ALTER ROLE ... REPLICATION"
 _PUBLICATION: Final = (
-    "have the table's owner make the publication, CREATE PUBLICATION ... FOR TABLE ..., and name "
-    "it (publication)"
+    "let the table's owner create the publication, CREATE PUBLICATION ... FOR TABLE ..., and pass "
+    "its name as publication"
 )
 
 #: The remedy for each error of the server, by a part of its message.
@@ -50,12 +50,12 @@ _REMEDIES: Final = {
     "replication role": _CHANGES,
     "to use replication slots": _CHANGES,
     "permission denied to start WAL sender": _CHANGES,
-    "no pg_hba.conf entry": "let the user in by a line of pg_hba.conf",
-    "password authentication failed": "look at user and password in the URL",
+    "no pg_hba.conf entry": "allow the user in pg_hba.conf",
+    "password authentication failed": "check the user and the password in the URL",
     "permission denied for database": _PUBLICATION,
     "must be owner of": _PUBLICATION,
-    "permission denied for table": "let the user read the table: GRANT SELECT ON ... TO ...",
-    "permission denied for schema": "let the user see the schema: GRANT USAGE ON SCHEMA ... TO ...",
+    "permission denied for table": "allow the user to read it: GRANT SELECT ON ... TO ...",
+    "permission denied for schema": "allow the user to use it: GRANT USAGE ON SCHEMA ... TO ...",
 }
 
 _YEAR_2000_S: Final = 946_684_800

@@ -123,9 +123,9 @@ def check_slot(connection: Connection, source: TableDescription, lsn: int) -> No
     if slot.confirmed_lsn > lsn:
         raise SourceError(
             f"{connection.shown}: the replication slot {name} is at "
-            f"{lsn_text(slot.confirmed_lsn)}, the job goes on from {lsn_text(lsn)}: a later "
-            "checkpoint of it was complete, or another job uses the slot; start the job from "
-            "its last checkpoint, or anew"
+            f"{lsn_text(slot.confirmed_lsn)}, but the job continues from {lsn_text(lsn)}: a later "
+            "checkpoint of the job was completed, or another job uses the slot; start the job "
+            "from its last checkpoint, or without its state"
         )
 
 

@@ -361,7 +361,7 @@ class _QueueReader(SourceReader[RMQSplit]):
         if held.correlation_id is None:
             raise SourceError(
                 f"RMQSource: a message of queue {self._source.queue!r} has no correlation id, "
-                "which use_correlation_id=True needs: the producer sets it"
+                "which use_correlation_id=True needs: let the producer set it"
             )
         is_new = held.correlation_id not in self._known
         self._known[held.correlation_id] = held.session

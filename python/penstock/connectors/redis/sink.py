@@ -444,7 +444,8 @@ def _parts(command: Any, user: str) -> tuple[Any, ...]:
         isinstance(part, _PARTS) and not isinstance(part, bool) for part in command
     ):
         raise InvalidProgramError(
-            f"{user}: a command is a tuple of texts, bytes and numbers, as ('SET', key, value), "
+            f"{user}: a command must be a tuple of strings, bytes and numbers, as "
+            f"('SET', key, value), "
             f"got {command!r}"
         )
     return tuple(command)
