@@ -59,6 +59,9 @@ WHOLE_BITS: Final = {
 
 _LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo)
 
+#: Digits of the largest whole number in an input; Python's limit for texts of numbers.
+_MOST_DIGITS: Final = 4300
+
 #: The characters that Java trims around a number.
 _BLANKS: Final = "".join(map(chr, range(33)))
 
@@ -227,6 +230,9 @@ def whole_reader(bits: int) -> Callable[[Any], int]:
         try:
             if isinstance(value, refused) or has_underscore(value):
                 raise ValueError
+            if isinstance(value, Decimal) and value.adjusted() > 20:
+                # It exceeds 64 bits, and `int` would compute up to 10**18 digits.
+                raise Misfit(f"{_shown(value)} does not fit into {bits} bits")
             number = int(value.strip(_BLANKS) if isinstance(value, str) else value)
         except (TypeError, ValueError, OverflowError):
             raise Misfit(f"{_shown(value)} is not a whole number") from None
@@ -294,9 +300,13 @@ def read_decimal(value: Any) -> Decimal:
 def read_big_int(value: Any) -> int:
     """Read a whole number of any size."""
     try:
-        is_fraction = isinstance(value, Decimal) and value % 1
-        if isinstance(value, bool) or is_fraction or has_underscore(value):
+        if isinstance(value, bool) or has_underscore(value):
             raise ValueError
+        if isinstance(value, Decimal):
+            if value.adjusted() > _MOST_DIGITS:  # `int` would compute up to 10**18 digits
+                raise Misfit(f"{_shown(value)} has more than {_MOST_DIGITS} digits")
+            if value != value.to_integral_value():
+                raise ValueError
         return int(value)
     except (TypeError, ValueError):
         raise Misfit(f"{_shown(value)} is not a whole number") from None
@@ -316,7 +326,10 @@ def _read_time(value: Any) -> datetime.time:
     try:
         if not isinstance(value, str) or not value.endswith("Z"):
             raise ValueError
-        return datetime.time.fromisoformat(value[:-1])
+        found = datetime.time.fromisoformat(value[:-1])
+        if found.tzinfo is not None:
+            raise ValueError
+        return found
     except ValueError:
         raise Misfit(f"{_shown(value)} is not a time such as 23:59:00Z") from None
 
@@ -325,7 +338,10 @@ def _read_timestamp(value: Any) -> datetime.datetime:
     try:
         if not isinstance(value, str) or value[10:11] != "T" or not value.endswith("Z"):
             raise ValueError
-        return datetime.datetime.fromisoformat(value[:-1])
+        found = datetime.datetime.fromisoformat(value[:-1])
+        if found.tzinfo is not None:
+            raise ValueError
+        return found
     except ValueError:
         raise Misfit(f"{_shown(value)} is not a time such as 2020-01-31T23:59:00Z") from None
 
@@ -558,7 +574,8 @@ def plain_fields_of(record: Any, used_by: str) -> dict[str, Any]:
 def _require_text_keys(declared: MapTypeInfo) -> None:
     if declared.key_type != Types.STRING():
         raise InvalidProgramError(
-            f"the keys of JSON objects are texts, but not those of {declared!r}"
+            f"JSON cannot represent {declared!r}: the keys of its objects are strings; declare "
+            "Types.MAP(Types.STRING(), …)"
         )
 
 

@@ -52,6 +52,8 @@ READ = {
     '{"bd":1.10}': Decimal("1.10"),
     '{"bd":"1.10"}': Decimal("1.10"),
     '{"bi":12345678901234567890}': 12345678901234567890,
+    '{"bi":1e30}': 10**30,
+    '{"l":12e3}': 12000,
     '{"dt":"2020-01-02"}': datetime.date(2020, 1, 2),
     '{"tm":"10:11:12Z"}': datetime.time(10, 11, 12),
     '{"ts":"2020-01-02T10:11:12.123456Z"}': datetime.datetime(2020, 1, 2, 10, 11, 12, 123456),
@@ -66,6 +68,8 @@ MISFITS = {
     '{"i":true}': "the field 'i': True is not a whole number",
     '{"i":"x"}': "the field 'i': 'x' is not a whole number",
     '{"bi":1.5}': "the field 'bi'",
+    '{"bi":1e999999999}': "the field 'bi': 1E+999999999 has more than 4300 digits",
+    '{"l":1e999999999}': "the field 'l': 1E+999999999 does not fit into 64 bits",
     '{"d":"x"}': "the field 'd'",
     '{"bd":"x"}': "the field 'bd'",
     '{"dt":5}': "the field 'dt'",
@@ -73,6 +77,8 @@ MISFITS = {
     '{"tm":"10:11:12"}': "the field 'tm'",
     '{"ts":"2020-01-02 10:11:12"}': "the field 'ts'",
     '{"ts":"2020-01-02T10:11:12+02:00"}': "the field 'ts'",
+    '{"ts":"2020-01-02T10:11:12+02:00Z"}': "the field 'ts'",
+    '{"tm":"10:11:12+02:00Z"}': "the field 'tm'",
     '{"arr":5}': "the field 'arr'",
     '{"arr":[1,"x"]}': "the field 'arr.1'",
     '{"nest":{"x":"y"}}': "the field 'nest.x': 'y' is not a whole number",
@@ -203,7 +209,7 @@ def test_arguments_that_builders_reject():
         builder().type_info(Types.INT())
     with pytest.raises(InvalidProgramError, match="exclude each other"):
         schema(fail_on_missing_field=1, ignore_parse_errors=1)
-    with pytest.raises(InvalidProgramError, match="keys of JSON objects"):
+    with pytest.raises(InvalidProgramError, match="keys of its objects are strings"):
         schema({"a": Types.MAP(Types.INT(), Types.INT())})
     with pytest.raises(InvalidProgramError, match="cannot represent"):
         schema({"a": LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE)})
