@@ -177,9 +177,9 @@ def test_a_schema_that_refers_to_another(registry):
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "not a record behind the number"),
-        (b"{}", "not a record behind the number"),
-        (struct.pack(">bI", 1, 1), "not a record behind the number"),
+        (b"", "does not begin with a zero byte"),
+        (b"{}", "does not begin with a zero byte"),
+        (struct.pack(">bI", 1, 1), "does not begin with a zero byte"),
         (struct.pack(">bI", 0, 99) + b"\2", "has no schema 99"),
         (struct.pack(">bI", 0, 1), "the schema is 1"),
         (struct.pack(">bI", 0, 1) + b"\2\2", "1 bytes are left"),
@@ -216,7 +216,7 @@ def test_a_registry_that_stays_away_fails_the_job_and_buries_nothing(registry, p
     env = in_process()
     stream = env.from_collection([message(1, FIRST, {"id": 4})], BYTES)
     stream.process(DeserializeFunction(reader(registry), **policy)).print()
-    with pytest.raises(SourceError, match="does not answer"):
+    with pytest.raises(SourceError, match="does not respond"):
         env.execute()
 
 
@@ -227,12 +227,12 @@ def test_a_registry_that_says_nothing_is_given_up():
         read = ConfluentRegistryAvroDeserializationSchema.for_generic(
             AvroSchema(FIRST), url, **settings
         )
-        with pytest.raises(SourceError, match=r"does not answer.*TimeoutError"):
+        with pytest.raises(SourceError, match=r"does not respond.*TimeoutError"):
             read.deserialize(message(1, FIRST, {"id": 4}))
         write = ConfluentRegistryAvroSerializationSchema.for_generic(
             "orders-value", AvroSchema(FIRST), url, **settings
         )
-        with pytest.raises(SourceError, match=r"does not answer.*TimeoutError"):
+        with pytest.raises(SourceError, match=r"does not respond.*TimeoutError"):
             write.serialize(Row(id=4))
 
 

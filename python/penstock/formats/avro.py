@@ -169,8 +169,8 @@ def _check_codec(codec: str) -> None:
         writer.flush()
     except (TypeError, ValueError) as error:
         raise InvalidProgramError(
-            "AvroBulkWriters.for_generic_record: codec is null, deflate, bzip2, xz, or one whose "
-            f"package is there, got {codec!r}: {error}"
+            "AvroBulkWriters.for_generic_record: codec must be null, deflate, bzip2, xz, or one "
+            f"whose package is installed, got {codec!r}: {error}"
         ) from None
 
 
@@ -320,7 +320,7 @@ def read_record(message: bytes, begin: int, read: Callable[..., Any], *schemas: 
         left = len(message) - stream.tell()
         if not left:
             return value
-        reason = f"{left} bytes are left behind the record"
+        reason = f"{left} bytes follow the record"
     raise FormatError(f"{reason}; the Avro is {shown_bytes(message)}")
 
 

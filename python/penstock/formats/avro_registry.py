@@ -92,8 +92,8 @@ class ConfluentRegistryAvroDeserializationSchema(CompiledSchema, Deserialization
             magic, number = -1, 0
         if magic != 0:
             raise FormatError(
-                "not a record behind the number of its schema, a zero and four bytes; it is "
-                f"{shown_bytes(message)}"
+                "the message does not begin with a zero byte and a schema id of four bytes, as "
+                f"records of a schema registry do; it is {shown_bytes(message)}"
             )
         writer = self._writers.get(number)
         if writer is None:

@@ -71,7 +71,7 @@ class ColumnarFormat(BulkFormat):
         given: Any = batch_size
         if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
             raise WrongArgumentError(
-                f"{type(self).__name__}: batch_size is a positive whole number, got {batch_size!r}"
+                f"{type(self).__name__}: batch_size must be a positive integer, got {batch_size!r}"
             )
         sensitive: Any = is_case_sensitive
         if not isinstance(sensitive, bool):
@@ -81,7 +81,7 @@ class ColumnarFormat(BulkFormat):
         named: Any = column
         if named is not None and (not isinstance(named, str) or not named):
             raise WrongArgumentError(
-                f"{type(self).__name__}: column is the name of a column, got {column!r}"
+                f"{type(self).__name__}: column must be the name of a column, got {column!r}"
             )
         self._declared = declared
         self._batch_size = batch_size

@@ -92,9 +92,7 @@ class CsvSchemaBuilder(NoJavaMembers):
                 "a CsvSchema needs at least one column, as from add_string_column"
             )
         if self._settings.is_header_strict and not self._settings.has_header:
-            raise InvalidProgramError(
-                "set_strict_headers says how a header is read: call set_use_header, too"
-            )
+            raise InvalidProgramError("set_strict_headers needs a header: also call set_use_header")
         if self._settings.reorders_columns and not self._settings.has_header:
             raise InvalidProgramError(
                 "set_reorder_columns finds columns by the names of a header: call set_use_header, "
@@ -269,7 +267,7 @@ class CsvSchemaBuilder(NoJavaMembers):
 
     def _add(self, name: str, declared: TypeInformation) -> CsvSchemaBuilder:
         if not name:
-            raise InvalidProgramError("a column of a CsvSchema has a name, got ''")
+            raise InvalidProgramError("a column of a CsvSchema needs a name, got ''")
         if name in self._columns:
             raise InvalidProgramError(f"the column {name!r} was added before")
         self._columns[name] = declared

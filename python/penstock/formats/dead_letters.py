@@ -92,7 +92,7 @@ def required_tag(where: str, tag: Any) -> OutputTag:
     """
     if not isinstance(tag, OutputTag):
         raise InvalidProgramError(
-            f"{where} takes an OutputTag, as dead_letter_tag(name) makes it, got {tag!r}"
+            f"{where} takes an OutputTag, such as dead_letter_tag(name) returns, got {tag!r}"
         )
     return tag
 

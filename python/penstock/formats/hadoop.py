@@ -16,7 +16,7 @@ def refuse_hadoop(hadoop_config: Configuration | None, where: str) -> None:
     """
     given: Any = hadoop_config
     if not isinstance(given, Configuration | None):
-        raise WrongArgumentError(f"{where}: hadoop_config is a Configuration, got {given!r}")
+        raise WrongArgumentError(f"{where}: hadoop_config must be a Configuration, got {given!r}")
     settings = {} if hadoop_config is None else hadoop_config.to_dict()
     if settings:
         raise InvalidProgramError(

@@ -96,7 +96,9 @@ class StreamFormat(FileFormat, NoJavaMembers):
         """
         given: Any = charset_name
         if not isinstance(given, str):
-            raise InvalidProgramError(f"a charset is a text, got {charset_name!r}")
+            raise InvalidProgramError(
+                f"charset_name must be a string such as 'utf-8', got {charset_name!r}"
+            )
         return TextLines(known_charset(charset_name))
 
     @staticmethod

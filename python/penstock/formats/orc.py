@@ -51,7 +51,7 @@ class OrcBulkWriters:
         given: Any = writer_properties
         if not isinstance(given, Configuration | None):
             raise WrongArgumentError(
-                "OrcBulkWriters.for_row_type: writer_properties is a Configuration, got "
+                "OrcBulkWriters.for_row_type: writer_properties must be a Configuration, got "
                 f"{writer_properties!r}"
             )
         settings = {} if writer_properties is None else dict(writer_properties.to_dict())
@@ -79,20 +79,22 @@ def _check_fields(row_type: RowTypeInfo) -> None:
         except pa.ArrowNotImplementedError as error:
             raise InvalidProgramError(
                 f"OrcBulkWriters.for_row_type: ORC has no type for the field {field.name!r} of "
-                f"{field.type}; declare it of another type, such as a text"
+                f"{field.type}; convert it to another type, such as a string"
             ) from error
 
 
 def _compression(name: str) -> str:
     known = {"NONE": "uncompressed", **{each: each for each in ("SNAPPY", "ZLIB", "LZ4", "ZSTD")}}
     if name.upper() not in known:
-        raise InvalidProgramError(f"orc.compress is one of {list(known)}, got {name!r}")
+        raise InvalidProgramError(f"orc.compress must be one of {list(known)}, got {name!r}")
     return known[name.upper()]
 
 
 def _size(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise InvalidProgramError(f"orc.stripe.size is a number of bytes, got {text!r}")
+        raise InvalidProgramError(
+            f"orc.stripe.size must be a positive number of bytes, got {text!r}"
+        )
     return int(text)
 
 

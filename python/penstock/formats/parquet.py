@@ -120,7 +120,7 @@ class ParquetBulkWriters:
         given: Any = compression
         if not isinstance(given, str) or given.lower() not in _COMPRESSIONS:
             raise WrongArgumentError(
-                "ParquetBulkWriters.for_row_type: compression is one of "
+                "ParquetBulkWriters.for_row_type: compression must be one of "
                 f"{', '.join(_COMPRESSIONS)}, got {compression!r}"
             )
         return ColumnWriters(

@@ -33,7 +33,7 @@ class WithPathColumns(FileFormat):
         """Add the path, and the values of folders with names of the form ``name=value``.
 
         Raises:
-            InvalidProgramError: The records are not rows, or a name is one of their fields.
+            InvalidProgramError: The records are not rows, or already have a field of a name.
         """
         given: Any = partitions
         if not isinstance(given, Mapping) or not all(
@@ -41,7 +41,7 @@ class WithPathColumns(FileFormat):
             for name, kind in given.items()
         ):
             raise WrongArgumentError(
-                "add_path_columns: partition_columns is a dictionary of types by name, as "
+                "add_path_columns: partition_columns must be a dictionary of types, as "
                 f"{{'day': Types.STRING()}}, got {partitions!r}"
             )
         if (path_column is None and not partitions) or path_column == "" or "" in partitions:

@@ -112,8 +112,8 @@ class SchemaRegistry:
                 if not isinstance(found, Exception):
                     return found
                 if tries_left == 0:
-                    raise self._failure(f"does not answer: {found!r}") from found
-                logger.warning("%s: %r; trying again in %d ms", self._url + path, found, delay_ms)
+                    raise self._failure(f"does not respond as expected: {found!r}") from found
+                logger.warning("%s: %r; retrying in %d ms", self._url + path, found, delay_ms)
                 pause(delay_ms / 1000, threads.closed)
                 delay_ms *= 2
             raise AssertionError("the last try has returned or raised")
