@@ -144,12 +144,19 @@ def test_every_kind_of_value_has_its_columns(tmp_path):
     assert savepoint.timers("op").num_rows == 0
 
 
+def test_entries_are_a_dictionary(tmp_path):
+    entries = {"ab": 1, "cd": 2}
+    path = SavepointWriter().keyed_state("op", COUNT, entries).write(str(tmp_path / "new"))
+    found = Savepoint.read(path).keyed_state_entries("op", COUNT.get_name())
+    assert {key: value for _, key, _, value in found} == entries
+
+
 def test_the_error_names_missing_state(tmp_path):
     with pytest.raises(CheckpointStorageError, match="is no checkpoint or savepoint"):
         Savepoint.read(str(tmp_path))
     path = SavepointWriter().keyed_state("op", COUNT, [("k", 1)]).write(str(tmp_path / "new"))
     savepoint = Savepoint.read(path)
-    with pytest.raises(InvalidProgramError, match="no single operator 'of': 'op'"):
+    with pytest.raises(InvalidProgramError, match=r"no operator 'of', .*it has 'op'"):
         savepoint.keyed_state("of", "count")
     with pytest.raises(InvalidProgramError, match="no keyed state 'sum'; it has 'count'"):
         savepoint.keyed_state("op", "sum")

@@ -43,7 +43,7 @@ def table_of_plain(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise SerializationError(
                 f"{where}: the values of column {name!r} have no common type of Arrow ({error}); "
-                "the method of the same name with _entries gives them as Python's"
+                "the method of the same name that ends in _entries returns Python values"
             ) from error
     return pa.table(arrays)
 

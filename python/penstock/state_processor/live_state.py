@@ -72,7 +72,7 @@ class StateOfTasks(LiveState):
         if consistency == "checkpoint":
             return self._scan_checkpoint(parsed, batch_rows)
         if consistency != "live":
-            raise WrongArgumentError(f"consistency is 'live' or 'checkpoint', got {consistency!r}")
+            raise WrongArgumentError(f"consistency must be live or checkpoint, got {consistency!r}")
         return self._scan_tasks(parsed, batch_rows)
 
     def _scan_tasks(

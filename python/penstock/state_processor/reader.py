@@ -186,7 +186,9 @@ class Savepoint:
             if len(matches) == 1:
                 return matches[0]
         known = ", ".join(repr(o.uid or o.name or o.operator_id.hex()) for o in operators)
-        raise InvalidProgramError(f"{self.location} has no single operator {wanted!r}: {known}")
+        raise InvalidProgramError(
+            f"{self.location} has no operator {wanted!r}, or several with that name; it has {known}"
+        )
 
     def _snapshots(self, operator: OperatorState) -> Iterator[OperatorSnapshot]:
         """Yield the snapshots of the subtasks in order, read on demand."""

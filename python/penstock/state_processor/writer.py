@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock import network
@@ -71,8 +72,8 @@ class SavepointWriter:
         Args:
             uid: The uid of the operator that opens the state.
             descriptor: The descriptor that the operator uses.
-            entries: Pairs of key and value (a value, a list or a dictionary), or a
-                ``pyarrow.Table`` with the columns ``key`` and ``value``.
+            entries: A dictionary, or pairs of key and value (a value, a list or a dictionary), or
+                a ``pyarrow.Table`` with the columns ``key`` and ``value``.
             key_type: The key type of the operator's ``key_by``.
 
         Raises:
@@ -200,11 +201,13 @@ class _Operator:
 
 def _pairs(entries: Any) -> Iterable[tuple[Any, Any]]:
     columns = getattr(entries, "column_names", None)
+    if isinstance(entries, Mapping):
+        return entries.items()
     if columns is None:
         found: Iterable[tuple[Any, Any]] = entries
         return found
     if not {"key", "value"} <= set(columns):
         raise InvalidProgramError(
-            f"a table of entries has the columns key and value, not {', '.join(columns)}"
+            f"a table of entries needs the columns key and value, it has {', '.join(columns)}"
         )
     return zip(entries["key"].to_pylist(), entries["value"].to_pylist(), strict=True)
