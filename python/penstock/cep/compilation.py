@@ -152,7 +152,7 @@ class _Compiler:
             if _has_empty_loop(state, set(), done):
                 raise MalformedPatternError(
                     f"a repeated group has the part {state.label!r} and no part that takes a "
-                    "record each time: let one of its parts not be optional"
+                    "record each time: one of its parts must not be optional"
                 )
 
     def _middle(self, sink: _State) -> _State:

@@ -55,7 +55,9 @@ class Pattern:
         """Use `Pattern.begin`, `next`, `followed_by` and the like."""
         given: Any = name
         if not isinstance(given, str) or not given:
-            raise MalformedPatternError(f"the name of a part is a text, got {name!r}")
+            raise MalformedPatternError(
+                f"the name of a part must be a string, not empty, got {name!r}"
+            )
         if DELIMITER in name:
             raise MalformedPatternError(
                 f"the name of a part must not contain {DELIMITER!r}, got {name!r}"
@@ -160,7 +162,8 @@ class Pattern:
             raise MalformedPatternError(f"{place}: the part already has such a condition")
         if self.quantifier.kind != "looping":
             raise MalformedPatternError(
-                f"{place}: only a loop without end has it; call one_or_more() or times_or_more()"
+                f"{place}: only an endless loop can have it; first call one_or_more() or "
+                "times_or_more()"
             )
         self.until_condition = condition_of(condition, place)
         return self
@@ -342,7 +345,8 @@ class GroupPattern(Pattern):
 
     def _has_none(self, method: str) -> MalformedPatternError:
         return MalformedPatternError(
-            f"{method}(): the group {self.group!r} has no condition of its own; give one to a part"
+            f"{method}(): the group {self.group!r} has no condition of its own; add it to one of "
+            "its parts"
         )
 
 

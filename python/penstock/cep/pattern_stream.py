@@ -55,7 +55,7 @@ class CEP:
         if not isinstance(pattern, Pattern):
             raise InvalidProgramError(f"CEP.pattern takes a Pattern, got {pattern!r}")
         if comparator is not None and not callable(comparator):
-            raise InvalidProgramError(f"a comparator is a function, got {comparator!r}")
+            raise InvalidProgramError(f"comparator must be a function, got {comparator!r}")
         return PatternStream(stream, pattern, comparator)
 
 
@@ -219,7 +219,7 @@ def _require_functions(method: str, function: Any, timed_out: Any, tag: Any) -> 
             "and their side output"
         )
     if tag is not None and not isinstance(tag, OutputTag):
-        raise InvalidProgramError(f"{method}: timed_out_tag is an OutputTag, got {tag!r}")
+        raise InvalidProgramError(f"{method}: timed_out_tag must be an OutputTag, got {tag!r}")
 
 
 class _Select(PatternProcessFunction):

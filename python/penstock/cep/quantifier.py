@@ -100,7 +100,8 @@ class Quantifier:
         """
         if self.kind == "single":
             raise MalformedPatternError(
-                f"{place}: only a repeated part has it; call one_or_more() or times() first"
+                f"{place}: only a repeated part has repetitions to describe; call one_or_more() "
+                "or times() first"
             )
         if self.inner is not Contiguity.RELAXED:
             raise MalformedPatternError(

@@ -54,7 +54,7 @@ class _OperatorTestHarness:
             subtask: Number of the subtask, from 0.
             parallelism: Number of subtasks.
             max_parallelism: Number of key groups.
-            coordinator: Receives the messages of a source to its coordinator.
+            coordinator: Called with each message that a source sends to its coordinator.
         """
         name = type(descriptor).__name__
         if isinstance(descriptor, StreamOperator):

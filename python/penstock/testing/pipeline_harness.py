@@ -202,7 +202,9 @@ class PipelineTestHarness:
 
     def _opened(self) -> OperatorChain:
         if self._chain is None:
-            raise RuntimeError("open the harness, best by a with statement")
+            raise RuntimeError(
+                "the harness is not open: use it in a with statement, or call open()"
+            )
         return self._chain
 
     def _opened_task(self) -> VirtualTask:
@@ -218,4 +220,4 @@ class PipelineTestHarness:
         if self._chain is not None:
             raise RuntimeError(f"{name!r}: the program cannot change once the harness is open")
         if name in names:
-            raise InvalidProgramError(f"the harness has a {name!r} already")
+            raise InvalidProgramError(f"the harness already has a source or sink {name!r}")

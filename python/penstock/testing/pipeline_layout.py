@@ -54,7 +54,7 @@ def lay_out(graph: StreamGraph) -> Layout:
     order = _receivers_last(graph)
     if any(isinstance(node.descriptor, operators.IterationHead) for node in order):
         raise InvalidProgramError(
-            "a PipelineTestHarness runs no iterations: execute the program, with "
+            "a PipelineTestHarness cannot run iterations: execute the program, with "
             "execution.target: in-process"
         )
     layout = Layout()

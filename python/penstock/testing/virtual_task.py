@@ -48,7 +48,7 @@ class VirtualTask:
             subtask: Number of the subtask, from 0.
             parallelism: Number of subtasks.
             max_parallelism: Number of key groups.
-            coordinator: Receives the messages of a source to its coordinator.
+            coordinator: Called with each message that a source sends to its coordinator.
         """
         self._now_ms = 0
         self._temp_directory: tempfile.TemporaryDirectory[str] | None = None

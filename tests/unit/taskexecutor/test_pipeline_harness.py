@@ -152,11 +152,11 @@ def test_failures_of_the_program_reach_the_test():
 def test_limits_of_a_harness_are_reported():
     harness = PipelineTestHarness()
     source = harness.source("numbers", Types.INT())
-    with pytest.raises(InvalidProgramError, match="has a 'numbers' already"):
+    with pytest.raises(InvalidProgramError, match="already has a source or sink 'numbers'"):
         harness.source("numbers")
-    with pytest.raises(RuntimeError, match="open the harness"):
+    with pytest.raises(RuntimeError, match="the harness is not open"):
         harness.process_element("numbers", 1)
     loop = source.iterate()
     loop.close_with(loop.map(lambda v: v, Types.INT()))
-    with pytest.raises(InvalidProgramError, match="runs no iterations"):
+    with pytest.raises(InvalidProgramError, match="cannot run iterations"):
         harness.open()
