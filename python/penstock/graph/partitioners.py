@@ -68,7 +68,7 @@ class PartitionerSpec:
 
     @property
     def is_forward(self) -> bool:
-        """Return whether record and consumer stay on the same subtask index."""
+        """Return whether each subtask sends only to the receiver's subtask of the same number."""
         return self.kind == "FORWARD"
 
     @property

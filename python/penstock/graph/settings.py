@@ -22,8 +22,8 @@ class GraphSettings:
         parallelism: The parallelism of operators without their own.
         max_parallelism: The max parallelism of operators without their own; -1 derives it.
         chaining_enabled: Whether operators may share a thread at all.
-        chain_operators_with_different_max_parallelism: Whether different numbers of key groups
-            keep two operators apart.
+        chain_operators_with_different_max_parallelism: Whether operators with different numbers of
+            key groups may share a thread.
         buffer_timeout_ms: Flush interval of operators without one of their own.
         auto_generate_uids: Whether operators without a uid get an id from the topology.
         batch: Whether the job runs in BATCH execution mode.

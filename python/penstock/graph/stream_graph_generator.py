@@ -168,7 +168,7 @@ class StreamGraphGenerator:
             )
         if parallelism > UPPER_BOUND_MAX_PARALLELISM:
             raise InvalidProgramError(
-                f"the parallelism {parallelism} of {name!r} is higher than any can be, "
+                f"the parallelism {parallelism} of {name!r} is higher than the maximum of "
                 f"{UPPER_BOUND_MAX_PARALLELISM}: lower it"
             )
         timeout = transformation.buffer_timeout_ms
@@ -298,8 +298,8 @@ class StreamGraphGenerator:
     def _iteration(self, feedback: _Feedback, input_ids: tuple[int, ...]) -> None:
         if self._settings.batch:
             raise InvalidProgramError(
-                "iterations do not run in BATCH execution mode, which sorts inputs before it goes "
-                "on: use RuntimeExecutionMode.STREAMING"
+                "iterations do not run in BATCH execution mode, in which exchanges wait for the "
+                "end of their input: use RuntimeExecutionMode.STREAMING"
             )
         number = self._num_iterations
         self._num_iterations += 1

@@ -122,8 +122,8 @@ def _operator_id(
 ) -> bytes:
     if node.uid == "":
         raise InvalidProgramError(
-            f"operator {node.name!r} has the empty text as uid: give uid(...) a name of its own, "
-            "or leave it out"
+            f"operator {node.name!r} has an empty uid: pass a name of its own to uid(...), or "
+            "leave the call out"
         )
     if node.uid is not None:
         return uid_to_operator_id(node.uid)

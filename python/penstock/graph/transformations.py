@@ -272,7 +272,7 @@ class CacheTransformation(OneInputTransformation):
 
 
 class TwoInputTransformation(PhysicalTransformation):
-    """An operator with two inputs; input numbers are 1 and 2."""
+    """An operator with two inputs; input numbers are 0 and 1."""
 
     def __init__(
         self,
@@ -312,7 +312,7 @@ class KeyedBroadcastStateTransformation(TwoInputTransformation):
 
 
 class MultipleInputTransformation(PhysicalTransformation):
-    """An operator with any number of inputs, numbered from 1 in the order they were added."""
+    """An operator with any number of inputs, numbered from 0 in the order they were added."""
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ class MultipleInputTransformation(PhysicalTransformation):
         self._inputs: list[Transformation] = []
 
     def add_input(self, input: Transformation) -> None:
-        """Append an input; its number is its position, from 1."""
+        """Append an input; its number is its position, from 0."""
         self._inputs.append(input)
 
     @property

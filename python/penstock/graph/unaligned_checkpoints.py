@@ -37,7 +37,7 @@ def refuse_where_unsafe(graph: StreamGraph) -> None:
     for node in graph.nodes.values():
         if isinstance(node.descriptor, operators.IterationHead):
             raise _refusal(
-                "iterative jobs: what goes round in an iteration is no part of them",
+                "iterative jobs: checkpoints do not contain the records inside an iteration",
                 node.location,
             )
         for edge in node.out_edges:
@@ -51,8 +51,8 @@ def refuse_where_unsafe(graph: StreamGraph) -> None:
 
 def _refusal(what: str, location: str | None) -> InvalidProgramError:
     error = InvalidProgramError(
-        f"unaligned checkpoints are not supported for {what}; {FORCE_UNALIGNED.key} takes them all "
-        "the same"
+        f"unaligned checkpoints are not supported for {what}; set {FORCE_UNALIGNED.key} "
+        "to use them anyway"
     )
     error.location = location
     return error

@@ -126,7 +126,7 @@ def test_parallelism_above_any_max_parallelism_is_refused():
     """Also without a configured one: thousands of workers would be started for it."""
     program = Program(parallelism=40000)
     program.source("Wide")
-    with pytest.raises(InvalidProgramError, match=r"40000 of .*: Wide' is higher than any"):
+    with pytest.raises(InvalidProgramError, match=r"40000 of .*: Wide' is higher than the maximum"):
         program.stream_graph()
 
 

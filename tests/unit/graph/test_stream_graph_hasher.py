@@ -144,7 +144,7 @@ def test_an_empty_uid_is_refused():
     """Rejected when the job starts, as in Flink: it would be an unintended name."""
     program = word_count()
     program.transformations[1].uid = ""
-    with pytest.raises(InvalidProgramError, match="'Flat Map' has the empty text as uid"):
+    with pytest.raises(InvalidProgramError, match="'Flat Map' has an empty uid"):
         generate_operator_ids(program.stream_graph())
 
 

@@ -56,8 +56,8 @@ class SourceDescriptor(OperatorDescriptor):
     """A source, possibly followed by the generation of watermarks.
 
     Attributes:
-        watermark_strategy: The strategy of timestamps and watermarks; None of a source that
-            brings its own.
+        watermark_strategy: The strategy of timestamps and watermarks; None for a source that
+            emits its own.
     """
 
     watermark_strategy: WatermarkStrategy | None = None
