@@ -424,7 +424,7 @@ def test_a_stream_that_cannot_be_read_fails_the_job(kinesis, properties, opened)
         (lambda: FlinkKinesisConsumer("s", TEXT, {}), "needs the property 'aws.region'"),
         (lambda: FlinkKinesisConsumer("s", TEXT, {"a": 5}), "dictionary of strings"),
         (lambda: source(KEYS, flink__stream__initpos="FIRST"), "LATEST, TRIM_HORIZON, AT_TIME"),
-        (lambda: source(KEYS, flink__stream__initpos="AT_TIMESTAMP"), "is a time such as"),
+        (lambda: source(KEYS, flink__stream__initpos="AT_TIMESTAMP"), "must be a time such as"),
         (lambda: source(KEYS, flink__stream__efo="x"), "unknown property 'flink.stream.efo'"),
         (lambda: source(KEYS, flink__shard__getrecords__maxrecordcount="0"), "at least 1, got '0'"),
         (lambda: source({**KEYS, "aws.credentials.provider": "STS"}), "AUTO, BASIC, ENV_VAR"),

@@ -458,7 +458,7 @@ def roles(server):
         ("copies", "hidden", "postgres", "password authentication failed .* user and password"),
         ("copies", "p%20w", "nowhere", 'database "nowhere" does not exist'),
         ("reads", "p%20w", "postgres", "ALTER ROLE .* REPLICATION"),
-        ("copies", "p%20w", "postgres", "have the table's owner make the publication"),
+        ("copies", "p%20w", "postgres", "let the table's owner create the publication"),
         ("changes", "p%20w", "postgres", "permission denied for table .* GRANT SELECT"),
     ],
 )
@@ -514,7 +514,7 @@ def test_a_slot_that_has_gone_on(server, table, tmp_path):
     )
     env = environment("local", **{"execution.state-recovery.path": savepoint})
     stream = shown(stream_of(env, source_of(server, table)).uid("s"))
-    with pytest.raises(SourceError, match="start the job from its last checkpoint, or anew"):
+    with pytest.raises(SourceError, match="from its last checkpoint, or without its state"):
         stream.print()
         env.execute()
 

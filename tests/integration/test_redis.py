@@ -200,8 +200,12 @@ def test_a_server_that_is_away_for_a_while(server):
     [
         (lambda key: ("LPUSH", "text", key), SinkError, "refuses LPUSH text: WRONGTYPE"),
         (lambda key: ("NONSENSE", key), SinkError, "refuses NONSENSE a: unknown command"),
-        (lambda key: f"SET {key}", InvalidProgramError, "a command is a tuple of texts"),
-        (lambda key: ("SET", key, None), InvalidProgramError, "a command is a tuple of texts"),
+        (lambda key: f"SET {key}", InvalidProgramError, "a command must be a tuple of strings"),
+        (
+            lambda key: ("SET", key, None),
+            InvalidProgramError,
+            "a command must be a tuple of strings",
+        ),
     ],
 )
 def test_rejected_commands_fail_the_job(server, command, error, expected):

@@ -175,7 +175,7 @@ def test_a_file_source_takes_patterns_as_uris(folder: Path) -> None:
 def test_a_pattern_that_fits_nothing_says_so(folder: Path) -> None:
     stream = env().read_text_file(str(folder / "*.parquet"))
     with (
-        pytest.raises(FileNotFoundError, match="no file or folder fits"),
+        pytest.raises(FileNotFoundError, match="no file or folder matches"),
         stream.execute_and_collect() as results,
     ):
         list(results)

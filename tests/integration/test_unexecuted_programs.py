@@ -33,7 +33,7 @@ def errors_of(tmp_path, program):
 def test_a_program_without_execute_names_its_sinks(tmp_path, program):
     errors = errors_of(tmp_path, program)
     assert f"{tmp_path / 'program.py'}:6: UserWarning: the program ends without" in errors
-    assert "what it built for 'numbers': call execute() after the last sink" in errors
+    assert "the job that it built for 'numbers': call execute() after the last sink" in errors
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def test_a_savepoint_that_a_later_run_went_on_from_says_how_it_is_gone_back_to(t
             words = str(error)
         else:
             break
-        assert "has ended it since" in words
+        assert "has since committed the file" in words
         assert "Start from the last checkpoint or savepoint of that run" in words
-        found = re.search(r"move (part-\S+) back to (\S+), ", words)
+        found = re.search(r"rename (part-\S+) to (\S+), ", words)
         moved_back.add((out / found[1]).rename(out / found[2]).with_name(found[1]))
     assert moved_back
     for part in since - moved_back:

@@ -174,7 +174,7 @@ def test_invalid_savepoints_are_not_written(tmp_path):
     with pytest.raises(InvalidProgramError, match="two key types"):
         writer = SavepointWriter().keyed_state("op", COUNT, [("k", 1)])
         writer.keyed_state("op", RULES, [], Types.STRING())
-    with pytest.raises(InvalidProgramError, match="columns key and value, not a"):
+    with pytest.raises(InvalidProgramError, match="columns key and value, it has a"):
         SavepointWriter().keyed_state("op", COUNT, pa.table({"a": [1]}))
     reducing = ReducingStateDescriptor("sum", lambda one, other: one, Types.LONG())
     with pytest.raises(InvalidProgramError, match="not a ReducingStateDescriptor"):

@@ -193,7 +193,9 @@ def test_impossible_settings_are_rejected_before_the_job_starts(options, says):
 )
 def test_a_url_holds_no_settings(url):
     """URLs are logged, and stored in metadata."""
-    with pytest.raises(ConfigurationError, match="a URL of S3 is a bucket and a path") as caught:
+    with pytest.raises(
+        ConfigurationError, match="a URL of S3 must consist of a bucket and a path"
+    ) as caught:
         FileSystems({}).of(url)
     assert "hush" not in str(caught.value)
 

@@ -401,7 +401,7 @@ def test_a_sink_that_nothing_would_make_commit_is_named(no_cluster, caplog, tmp_
     else:
         assert len(warned) == 1
         assert warned[0].endswith(
-            "or at the end of their input, which has none; without effect: 'files'"
+            "or at the end of their input, which never ends; without effect: 'files'"
         )
 
 

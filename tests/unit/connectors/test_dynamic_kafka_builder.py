@@ -114,7 +114,10 @@ def test_streams_that_share_a_cluster():
             lambda: SingleClusterTopicMetadataService("a", {"bootstrap.servers": "a:b"}),
             "takes host:port",
         ),
-        (lambda: complete().set_property(THRESHOLD, "-1").build(), f"{THRESHOLD} is at least 0"),
+        (
+            lambda: complete().set_property(THRESHOLD, "-1").build(),
+            f"{THRESHOLD} must be at least 0",
+        ),
         (lambda: DynamicKafkaSource.builder().set_stream_pattern(""), "regular expression"),
     ],
 )

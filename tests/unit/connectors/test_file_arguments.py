@@ -72,7 +72,7 @@ def path_columns(*arguments):
             ),
             "StreamingFileSink does not compact files: use FileSink",
         ),
-        (lambda: row_files("s3://user@bucket"), "a URL of S3 is a bucket and a path"),
+        (lambda: row_files("s3://user@bucket"), "a URL of S3 must consist of a bucket and a path"),
         (lambda: OutputFileConfig.builder().with_part_prefix("a/b"), "with_part_prefix .* 'a/b'"),
         (lambda: OutputFileConfig.builder().with_part_suffix("/x"), "with_part_suffix .* '/x'"),
         (
@@ -84,7 +84,7 @@ def path_columns(*arguments):
         (lambda: path_columns(), "takes the name of a column for the path"),
         (lambda: path_columns(""), "takes the name of a column for the path"),
         (lambda: path_columns(None, ["day"]), "partition_columns must be a dictionary"),
-        (lambda: path_columns(None, {"day": "STRING"}), "partition_columns is a dictionary"),
+        (lambda: path_columns(None, {"day": "STRING"}), "partition_columns must be a dictionary"),
         (lambda: path_columns("p", {"p": Types.STRING()}), "cannot be both path and partition"),
         (
             lambda: ParquetColumnarRowInputFormat(ROW, batch_size="5"),

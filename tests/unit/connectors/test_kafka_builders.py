@@ -269,7 +269,7 @@ def test_addresses_that_the_library_takes(address):
 
 def test_an_empty_group_is_refused():
     """The library would end the process."""
-    with pytest.raises(ConfigurationError, match=r"group\.id is the name of a group, got ''"):
+    with pytest.raises(ConfigurationError, match=r"group\.id must name a group, got ''"):
         source().set_group_id("").build()
 
 

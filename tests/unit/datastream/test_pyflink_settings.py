@@ -79,12 +79,12 @@ def test_a_retry_may_wait_less_than_the_first() -> None:
 
 
 def test_texts_are_texts() -> None:
-    with pytest.raises(WrongArgumentError, match="text"):
+    with pytest.raises(WrongArgumentError, match="string"):
         Configuration().set_string("a", 5)  # type: ignore[arg-type]
-    with pytest.raises(WrongArgumentError, match="text"):
+    with pytest.raises(WrongArgumentError, match="string"):
         ConfigOptions.key(None)  # type: ignore[arg-type]
     mapped = source().map(lambda value: value)
-    with pytest.raises(InvalidProgramError, match="text"):
+    with pytest.raises(InvalidProgramError, match="string"):
         mapped.name(5)  # type: ignore[arg-type]
     with pytest.raises(InvalidProgramError, match="slot sharing group"):
         mapped.slot_sharing_group(5)  # type: ignore[arg-type]

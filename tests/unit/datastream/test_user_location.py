@@ -127,7 +127,7 @@ SESSIONS = EventTimeSessionWindows.with_gap(Time.seconds(1))
         ),
         (
             lambda s: s.window_all(SESSIONS).trigger(Unmergeable()),
-            "EventTimeSessionWindows merges windows, Unmergeable does not support that: its "
+            "EventTimeSessionWindows merges windows, which Unmergeable does not support: its "
             "can_merge() must return True, and its on_merge() merge the trigger's state",
         ),
     ],

@@ -162,7 +162,7 @@ def test_invalid_values_and_settings_are_rejected():
         CsvRowDeserializationSchema.Builder(Types.INT())
     with pytest.raises(InvalidProgramError, match="CSV cannot represent"):
         reader(Types.ROW([Types.MAP(Types.STRING(), Types.INT())]))
-    with pytest.raises(InvalidProgramError, match="call set_use_header, too"):
+    with pytest.raises(InvalidProgramError, match="also call set_use_header"):
         CsvSchema.builder().add_string_column("s").set_strict_headers().build()
 
 

@@ -311,7 +311,7 @@ def test_invalid_settings_are_rejected():
     for wrong, said in [
         (lambda: builder().enable_compact(None, good), "a FileCompactStrategy"),
         (lambda: builder().enable_compact(every(1), None), "a FileCompactor"),
-        (lambda: FileCompactor.concat_file_compactor("x"), "is bytes"),
+        (lambda: FileCompactor.concat_file_compactor("x"), "must be bytes"),
         (lambda: FileCompactor.record_wise_file_compactor("x"), "a format"),
         (lambda: FileCompactor.record_wise_file_compactor(skipping), "would lose"),
         (lambda: of_size(0), "must be positive"),

@@ -177,7 +177,7 @@ def test_a_pending_file_that_lost_its_end_is_no_whole_file(tmp_path):
         (lambda path: path.write_text("a"), "it has 1 bytes, but had 2 when the checkpoint"),
         (
             lambda path: path.unlink(),
-            "it is not there, and neither is part-.*all workers must reach",
+            "the file does not exist, and neither does part-.*all workers must reach",
         ),
     ],
     ids=["short", "gone"],
@@ -206,7 +206,7 @@ def test_a_job_that_skips_a_damaged_checkpoint_keeps_its_published_files(tmp_pat
     sink.close()
     (shown,) = tmp_path.iterdir()
     sink = Sink(tmp_path, restored=restored)
-    assert f"has shown {shown} since" in caplog.text
+    assert f"has committed {shown} since" in caplog.text
     sink.write("b", "c")
     sink.end()
     sink.snapshot(3)
@@ -427,7 +427,7 @@ def test_a_file_that_rolls_by_time_onto_a_full_disk_names_the_sink(tmp_path):
     test = OneInputStreamOperatorTestHarness(file_descriptor(tmp_path, policy))
     test.open()
     test.process_element("x" * 100_000)
-    with disk_for(1000), pytest.raises(SinkError, match="100001 bytes until now") as caught:
+    with disk_for(1000), pytest.raises(SinkError, match="after 100001 bytes") as caught:
         test.set_processing_time(60_000)
     assert blamed_position(caught.value, [test.operator]) == 0
     test.close()

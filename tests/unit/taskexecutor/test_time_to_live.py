@@ -521,7 +521,7 @@ def test_state_that_belongs_to_no_key_does_not_expire(caplog):
 
 
 def test_a_negative_period_is_refused():
-    with pytest.raises(InvalidProgramError, match="negative time, got -5 ms"):
+    with pytest.raises(InvalidProgramError, match="cannot be negative, got -5 ms"):
         compacted(Time.milliseconds(-5))
 
 
