@@ -239,6 +239,7 @@ def test_configuration_and_processes(shown):
     shown.page.locator("td a").first.click()
     shown.sees("Memory of the process.*MiB", ".tile")
     shown.sees(r"CPU of the process\d+ %of the machine's \d+ cores", ".tile")
+    shown.sees(r"Status\.Machine\.FreeMemory\d{1,3}(,\d{3})+", "tr")
     shown.page.get_by_role("link", name="Threads").click()
     shown.page.locator("summary", has_text="(1/2)").or_(
         shown.page.locator("summary", has_text="(2/2)")

@@ -72,6 +72,12 @@ function digits(value) {
   return value.toFixed(size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2);
 }
 
+// A value in full, with its digits in groups; anything but a number is shown as it is.
+export function exact(value) {
+  return value === "" || !Number.isFinite(Number(value)) ? value
+    : Number(value).toLocaleString("en-US", { maximumFractionDigits: 4 });
+}
+
 export function bytes(value) {
   if (!Number.isFinite(value) || value < 0) return "–";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -103,6 +103,10 @@ function isTime(one) {
   return one.id.endsWith("Watermark");
 }
 
+function inFull(ms) {
+  return h("span", { class: "moment" }, moment(ms));
+}
+
 function metrics({ data, metricFind, metricValues, metricHistory }) {
   if (!data.metricNames) return h("p", { class: "empty" }, "Loading …");
   const names = data.metricNames.map((one) => one.id);
@@ -115,8 +119,8 @@ function metrics({ data, metricFind, metricValues, metricHistory }) {
       ["Recent sums", (one) => !isTime(one)
         && sparkline(metricHistory.get(one.id) ?? [], `Recent sums of ${one.id}`)],
       ["Sum", (one) => isTime(one) ? "" : count(one.sum), "number"],
-      ["Min", (one) => (isTime(one) ? moment : count)(one.min), "number"],
-      ["Max", (one) => (isTime(one) ? moment : count)(one.max), "number"],
+      ["Min", (one) => isTime(one) ? inFull(one.min) : count(one.min), "number"],
+      ["Max", (one) => isTime(one) ? inFull(one.max) : count(one.max), "number"],
       ["Mean", (one) => isTime(one) ? "" : count(one.avg), "number"],
       ["Skew", (one) => isTime(one) ? "" : `${Math.round(one.skew)} %`, "number"],
     ], metricValues, { key: (one) => one.id, caption: "Metrics",

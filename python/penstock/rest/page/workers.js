@@ -1,6 +1,6 @@
 // The TaskExecutors, and the driver: memory, logs, threads.
 
-import { bytes, duration, h, share, table, time } from "./dom.js";
+import { bytes, duration, exact, h, share, table, time } from "./dom.js";
 import { tile } from "./overview.js";
 
 const WORKER_TABS = [["metrics", "Metrics"], ["log", "Log"], ["threads", "Threads"]];
@@ -107,7 +107,7 @@ function process(state) {
     return table([["Option", (one) => h("code", {}, one.key)], ["Value", (one) => one.value]],
       data.options, { key: (one) => one.key, caption: "Options" });
   }
-  return table([["Metric", (one) => h("code", {}, one.id)], ["Value", (one) => one.value, "number"]],
+  return table([["Metric", (one) => h("code", {}, one.id)], ["Value", (one) => exact(one.value), "number"]],
     state.values, { key: (one) => one.id, caption: "Metrics", empty: "No values yet." });
 }
 
