@@ -113,6 +113,19 @@ def test_a_server_that_does_not_answer_delays_nobody(tmp_path):
     assert children("600") == []
 
 
+def test_workers_are_started_where_imports_start_threads(servers, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as driver:
+        for number in range(2):
+            with WorkerProcess(
+                launch(driver, "pure", number), python_path=[str(tmp_path)], servers=servers
+            ) as worker:
+                driver.accept()[0].close()
+                assert psutil.Process(worker.pid).ppid() == os.getpid()
+
+
 def test_other_surroundings_have_another_server(servers):
     pids = []
     for value in ("a", "b", "a"):

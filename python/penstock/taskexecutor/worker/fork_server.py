@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_BYTES: Final = 4096
 
+HAS_THREADS: Final = 71
+"""Exit code of a server that cannot fork, since an import started threads: a fork has only one."""
+
 _PRELOADED: Final = (
     "penstock.taskexecutor.worker.metric_sender",
     "penstock.taskexecutor.worker.task_executor",
@@ -76,7 +79,12 @@ def serve(descriptor: int, main: Callable[[], int]) -> int:
     # Reference counts and garbage collection would otherwise copy the pages of every object.
     gc.freeze()
     if (threads := len([*Path("/proc/self/task").iterdir()])) != 1 or threading.active_count() != 1:
-        sys.exit(f"a process of {threads} threads cannot be forked: an import started some")
+        print(
+            f"a process of {threads} threads cannot be forked: an import started some",
+            file=sys.stderr,
+            flush=True,
+        )
+        return HAS_THREADS
     with socket.socket(fileno=descriptor) as host:
         return _Server(host, main).run()
 

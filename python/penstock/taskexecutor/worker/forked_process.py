@@ -11,16 +11,21 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
-from penstock.taskexecutor.worker.fork_server import MAX_MESSAGE_BYTES
+from penstock.taskexecutor.worker.fork_server import HAS_THREADS, MAX_MESSAGE_BYTES
 from penstock.taskexecutor.worker.log_relay import LogRelay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORK_TIMEOUT_S = 60.0
+FORK_TIMEOUT_S = 300.0
+"""As long as jobs wait for slots: on a busy machine, the imports take a while."""
 END_TIMEOUT_S = 5.0
 _GONE = -9
 """Exit code of workers whose server has ended: they end with it."""
+
+
+class UnforkableError(OSError):
+    """No worker can be forked here: an import, such as one of ``sitecustomize``, starts threads."""
 
 
 class Surroundings(NamedTuple):
@@ -87,6 +92,7 @@ class ForkServers:
         """Fork a worker.
 
         Raises:
+            UnforkableError: Workers of these surroundings must be started.
             OSError: The server cannot be started, or could not fork.
         """
         return self._server(surroundings).fork()
@@ -103,7 +109,7 @@ class ForkServers:
         with self._lock:
             if self._is_closed:
                 raise OSError("this host starts no more workers")
-            self._servers = [(s, server) for s, server in self._servers if server.is_alive]
+            self._servers = [(s, server) for s, server in self._servers if not server.is_lost]
             server = next((x for s, x in self._servers if s == surroundings), None)
             if server is None:
                 server = _ForkServer(surroundings)
@@ -129,7 +135,7 @@ class _ForkServer:
         self._early: dict[int, int] = {}
         self._number = 0
         self._has_answered = False
-        self._end_of_it: str | None = None
+        self._end_of_it: OSError | None = None
         self._started: Future[subprocess.Popen[bytes]] = Future()
         # The kernel ends the server with the thread that started it, so this thread stays.
         self._thread = threading.Thread(target=self._run, name="fork server", daemon=True)
@@ -140,6 +146,11 @@ class _ForkServer:
     def is_alive(self) -> bool:
         return self._end_of_it is None
 
+    @property
+    def is_lost(self) -> bool:
+        """True if another server may do better."""
+        return not self.is_alive and not isinstance(self._end_of_it, UnforkableError)
+
     def fork(self) -> ForkedProcess:
         their_input, our_input = os.pipe()
         our_error, their_error = os.pipe()
@@ -147,7 +158,7 @@ class _ForkServer:
         try:
             with self._lock:
                 if self._end_of_it is not None:
-                    raise OSError(self._end_of_it)
+                    raise self._end_of_it
                 self._number += 1
                 self._asked[self._number] = asked
                 message = json.dumps({"fork": self._number}).encode()
@@ -158,6 +169,8 @@ class _ForkServer:
         except (OSError, TimeoutError) as error:
             os.close(our_input)
             os.close(our_error)
+            if isinstance(error, UnforkableError):
+                raise
             raise OSError(
                 f"a worker could not be forked: {str(error) or 'no answer in time'}"
             ) from error
@@ -196,7 +209,7 @@ class _ForkServer:
         try:
             process = self._start()
         except OSError as error:
-            self._end(str(error))
+            self._end(error)
             self._started.set_exception(error)
             return
         finally:
@@ -209,16 +222,17 @@ class _ForkServer:
             self._handle(json.loads(data))
         code = process.wait()
         log.close()
-        self._end(f"the fork server has ended with exit code {code}; its log:\n{log.tail}")
+        kind = UnforkableError if code == HAS_THREADS else OSError
+        self._end(kind(f"the fork server has ended with exit code {code}; its log:\n{log.tail}"))
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: OSError) -> None:
         with self._lock:
             self._end_of_it = reason
             self._socket.close()
             workers, self._workers = list(self._workers.values()), {}
             asked, self._asked = list(self._asked.values()), {}
         for future in asked:
-            future.set_exception(OSError(reason))
+            future.set_exception(reason)
         for worker in workers:
             worker.has_ended(_GONE)
 

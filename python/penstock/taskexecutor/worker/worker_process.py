@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import subprocess
@@ -21,13 +22,15 @@ from penstock.taskexecutor.worker.child_processes import (
     end_marked_children,
     end_process_group,
 )
-from penstock.taskexecutor.worker.forked_process import ForkedProcess, Surroundings
+from penstock.taskexecutor.worker.forked_process import ForkedProcess, Surroundings, UnforkableError
 from penstock.taskexecutor.worker.log_relay import LogRelay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.taskexecutor.worker.forked_process import ForkServers
+
+logger = logging.getLogger(__name__)
 
 
 class _StartedProcess(subprocess.Popen[bytes]):
@@ -79,9 +82,7 @@ class WorkerProcess:
         given = environment or WorkerEnvironment()
         line = json.dumps(given.launch(launch)).encode() + b"\n"
         surroundings = surroundings_of(launch, given, python_path)
-        self._process: _StartedProcess | ForkedProcess = (
-            _start(surroundings) if servers is None else servers.fork(surroundings)
-        )
+        self._process = _process(surroundings, servers)
         stdin, stderr = self._process.stdin, self._process.stderr
         assert stdin is not None
         assert stderr is not None
@@ -135,6 +136,17 @@ class WorkerProcess:
         """Let the process end by itself by closing its standard input."""
         with contextlib.suppress(OSError):  # it has ended
             self._stdin.close()
+
+
+def _process(
+    surroundings: Surroundings, servers: ForkServers | None
+) -> _StartedProcess | ForkedProcess:
+    if servers is not None:
+        try:
+            return servers.fork(surroundings)
+        except UnforkableError as error:
+            logger.info("the worker is started instead of forked: %s", error)
+    return _start(surroundings)
 
 
 def surroundings_of(
