@@ -182,7 +182,7 @@ def test_a_schema_that_refers_to_another(registry):
         (struct.pack(">bI", 1, 1), "does not begin with a zero byte"),
         (struct.pack(">bI", 0, 99) + b"\2", "has no schema 99"),
         (struct.pack(">bI", 0, 1), "the schema is 1"),
-        (struct.pack(">bI", 0, 1) + b"\2\2", "1 bytes are left"),
+        (struct.pack(">bI", 0, 1) + b"\2\2", "1 bytes follow the record"),
         (struct.pack(">bI", 0, 2) + b"\2", "PROTOBUF"),
     ],
 )
@@ -207,7 +207,7 @@ def test_a_registry_that_is_away_for_a_moment_is_asked_again(registry, caplog):
     registry.refusals = [500, 429]
     with caplog.at_level(logging.WARNING):
         assert reader(registry).deserialize(message(1, FIRST, {"id": 4})).id == 4
-    assert caplog.text.count("trying again") == 2
+    assert caplog.text.count("retrying in") == 2
 
 
 @pytest.mark.parametrize("policy", [{}, {"skip_malformed": True}])
