@@ -338,7 +338,8 @@ def _check_member(node: n.Node, found: TypeInformation | None, against: n.Node) 
     value: Any = against.value
     written: str | None = None
     if isinstance(found, EnumTypeInfo):
-        members: list[Any] = list(found.enum_class.__members__.values())
+        enum_class: Any = found.enum_class
+        members: list[Any] = list(enum_class.__members__.values())
         # The members of an IntEnum equal numbers, those of a StrEnum texts.
         if not any(member == value for member in members):
             named = (member for member in members if value in (member.value, member.name))
