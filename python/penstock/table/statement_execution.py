@@ -15,6 +15,7 @@ from penstock.table.catalog import (
     GenericInMemoryCatalog,
 )
 from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.functions.listed_names import built_in_names
 from penstock.table.insertion import sink_node
 from penstock.table.like_clause import liked_table
 from penstock.table.partition_statements import change_partition, partition_list
@@ -256,7 +257,7 @@ class StatementExecution:
     def _described_function(self, path: s.Path) -> TableResult:
         function = self._catalogs.catalog_function(path)
         is_own = function is not None
-        if not is_own and path[-1].lower() not in self._environment.list_functions():
+        if not is_own and path[-1].upper() not in built_in_names():
             raise ValidationException(f"Function {'.'.join(path)} doesn't exist")
         rows = [["is system function", str(not is_own).lower()]]
         if function is not None:

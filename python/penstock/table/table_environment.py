@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
 from penstock.common.missing_methods import MissingMethods
@@ -52,25 +52,6 @@ def __getattr__(name: str) -> Any:
 
         return stream_table_environment.StreamTableEnvironment
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_SYNTAX: Final = frozenset(
-    (
-        "coalesce",
-        "json_value",
-        "json_query",
-        "json_exists",
-        "json_object",
-        "json_array",
-        "json_objectagg",
-        "json_arrayagg",
-        "row",
-        "item",
-        "get",
-        "cast",
-    )
-)
-"""Functions that Flink does not list, because they are part of the SQL syntax."""
 
 
 class TableEnvironment(MissingMethods):
@@ -215,13 +196,10 @@ class TableEnvironment(MissingMethods):
         return self.catalogs.list_functions()
 
     def list_functions(self) -> list[str]:
-        """Return the names of all functions."""
-        from penstock.table.functions.aggregates import AGGREGATES
-        from penstock.table.functions.registry import table
+        """Return the names of all functions, in the case in which Flink lists them."""
+        from penstock.table.functions.listed_names import listed_names
 
-        names = {name for name in [*table(), *AGGREGATES] if name[:1].isalpha()}
-        built_in = {name.lower() for name in names if " " not in name} - _SYNTAX
-        return sorted(built_in | set(self.catalogs.list_functions()))
+        return sorted(listed_names() | set(self.catalogs.list_functions()))
 
     # Tables -----------------------------------------------------------------------------------
 

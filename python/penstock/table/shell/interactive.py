@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.errors import SqlParserException
+from penstock.table.functions.listed_names import built_in_names
 from penstock.table.shell.shell import StatementError
 from penstock.table.sql.scripts import split_script
 
@@ -135,8 +136,9 @@ class Completer:
         found = {name for name in names if name.lower().startswith(given)}
         if given:
             keywords = {word for word in _KEYWORDS if word.lower().startswith(given)}
-            functions = self._environment.list_functions()
-            found |= keywords | {n.upper() for n in functions if n.startswith(given)}
+            own = {name.upper() for name in self._environment.list_user_defined_functions()}
+            functions = built_in_names() | own
+            found |= keywords | {n for n in functions if n.lower().startswith(given)}
         return sorted(found)
 
     def _columns(self) -> list[str]:
