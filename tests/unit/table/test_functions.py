@@ -130,6 +130,12 @@ def test_values_and_types(text, expected, kind):
         ("DATE '2024-01-31' + INTERVAL '1' MONTH", datetime.date(2024, 2, 29)),
         ("TIME '23:30:00' + INTERVAL '1' HOUR", datetime.time(0, 30)),
         ("TIMESTAMPDIFF(MONTH, DATE '2024-01-31', DATE '2024-02-29')", 1),
+        (
+            "(TIMESTAMP '2024-01-02 10:00:00' - TIMESTAMP '2024-01-01 00:00:00') HOUR",
+            datetime.timedelta(hours=34),
+        ),
+        ("(DATE '2024-03-31' - DATE '2024-01-01') MONTH", 2),
+        ("(DATE '2024-01-03' - DATE '2024-01-01') DAY TO SECOND > INTERVAL '1' DAY", True),
         ("FLOOR(DATE '2024-02-29' TO WEEK)", datetime.date(2024, 2, 25)),
         ("DATE_FORMAT(TIMESTAMP '2024-02-09 03:04:05', 'yy/M/dd HH:mm')", "24/2/09 03:04"),
         ("TO_TIMESTAMP('09.02.2024 1:05', 'dd.MM.yyyy H:mm')", datetime.datetime(2024, 2, 9, 1, 5)),

@@ -53,12 +53,31 @@ def time_arithmetic(operator: str, left: Expression, right: Expression) -> Expre
     if operator in ("*", "/") and _is_interval(one) and rules.is_numeric(other):
         return Call(one.with_nullability(nullable), f"INTERVAL {operator}", (left, right))
     if operator == "-" and rules.is_temporal(one) and rules.is_temporal(other):
-        kind = types.DayTimeIntervalType(
-            types.DayTimeIntervalType.DayTimeResolution.DAY_TO_SECOND, nullable=nullable
-        )
-        if isinstance(one, types.TimeType) == isinstance(other, types.TimeType):
-            return Call(kind, "TIME DIFFERENCE", (left, right))
+        return _difference_bind([left, right], ("DAY", "SECOND"))
     return None
+
+
+def _difference_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
+    """Bind (left - right) first [TO last]."""
+    one, other = (argument.type for argument in arguments)
+    if not all(rules.is_temporal(kind) for kind in (one, other)) or (
+        isinstance(one, types.TimeType) != isinstance(other, types.TimeType)
+    ):
+        raise ValidationException(
+            f"Cannot apply '-' to arguments of type '<{one}> - <{other}>': a unit follows the "
+            "difference of two times"
+        )
+    nullable = one.is_nullable or other.is_nullable
+    name = "_TO_".join(options)
+    if options[0] in _STEPS:
+        months = types.YearMonthIntervalType.YearMonthResolution
+        kind: DataType = types.YearMonthIntervalType(
+            months.__members__.get(name, months.MONTH), nullable=nullable
+        )
+    else:
+        days = types.DayTimeIntervalType.DayTimeResolution
+        kind = types.DayTimeIntervalType(days.__members__.get(name, days.SECOND), nullable=nullable)
+    return Call(kind, "TIME DIFFERENCE", tuple(arguments), options)
 
 
 def _is_interval(kind: DataType) -> bool:
@@ -99,7 +118,10 @@ def add_months(value: Any, months: int) -> Any:
     return value.replace(year=year, month=month, day=day)
 
 
-def _difference(left: Any, right: Any) -> datetime.timedelta:
+def _difference(left: Any, right: Any, first: str, last: str = "") -> datetime.timedelta | int:
+    del last
+    if first in _STEPS:
+        return _months_between(as_datetime(right), as_datetime(left))
     return as_datetime(left) - as_datetime(right)
 
 
@@ -114,7 +136,7 @@ def as_datetime(value: Any) -> datetime.datetime:
 
 define("TIME +", "any any", INT, _moved(1))
 define("TIME -", "any any", INT, _moved(-1))
-define("TIME DIFFERENCE", "any any", INT, rowwise(_difference))
+define("TIME DIFFERENCE", "any any", INT, rowwise(_difference, options=True), bind=_difference_bind)
 define("INTERVAL +", "any any", INT, rowwise(lambda a, b: a + b))
 define("INTERVAL -", "any any", INT, rowwise(lambda a, b: a - b))
 define("INTERVAL *", "any any", INT, rowwise(lambda a, b: a * int(b)))

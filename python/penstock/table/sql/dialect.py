@@ -27,6 +27,7 @@ UNITS = (
     "MONTH", "QUARTER", "YEAR", "DECADE", "CENTURY", "MILLENNIUM", "EPOCH", "DOW", "ISODOW",
     "DOY", "ISOYEAR",
 )  # fmt: skip
+_INTERVAL_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
 class FlinkTokenizer(tokens.Tokenizer):
@@ -320,6 +321,23 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
                 self._advance()
                 return exp.DataType(this=kind)
         return None
+
+    def _parse_paren(self) -> Any:
+        """Read parentheses; a unit behind a difference of times makes it an interval."""
+        made = super()._parse_paren()
+        if isinstance(made, exp.Paren) and isinstance(made.this, exp.Sub):
+            first = self._interval_unit()
+            if first:
+                last = (self._interval_unit(),) if self._match_text_seq("TO") else ()
+                return self.call("TIME DIFFERENCE", [made.this.left, made.this.right], first, *last)
+        return made
+
+    def _interval_unit(self) -> str:
+        unit = self._curr.text.upper() if self._curr else ""
+        if unit not in _INTERVAL_UNITS or self._curr.token_type == TokenType.IDENTIFIER:
+            return ""
+        self._advance()
+        return unit
 
     def _parse_bracket(self, this: Any = None) -> Any:
         """Read ARRAY[…], MAP[…] or the brackets after a value."""
