@@ -258,8 +258,8 @@ QUERIES = {
     " (PARTITION BY key ORDER BY amount DESC) AS place FROM events) WHERE place <= 2",
     "deduplicate": "SELECT key, number FROM (SELECT *, ROW_NUMBER() OVER"
     " (PARTITION BY key, number % 5 ORDER BY moment) AS place FROM events) WHERE place = 1",
-    "join": "SELECT one.number, other.number AS twice FROM events AS one"
-    " JOIN events AS other ON other.number = 2 * one.number",
+    "join": "SELECT `one`.number, other.number AS twice FROM events AS `one`"
+    " JOIN events AS other ON other.number = 2 * `one`.number",
     "window": "SELECT key, window_start, SUM(amount) AS total FROM TABLE("
     "TUMBLE(TABLE events, DESCRIPTOR(moment), INTERVAL '10' SECOND))"
     " GROUP BY key, window_start, window_end",

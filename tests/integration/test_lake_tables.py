@@ -50,8 +50,8 @@ def test_rows_of_delta(tables, tmp_path):
         "INSERT INTO t VALUES (3, 2.00, TIMESTAMP '2024-01-02 00:00:00', 'c')"
     ).wait()
     assert rows_of(tables, "SELECT id FROM t") == [(1,), (2,), (3,)]
-    declare(tables, "old", COLUMNS, versionAsOf="0", **place)
-    assert len(rows_of(tables, "SELECT id FROM old")) < 3
+    declare(tables, "former", COLUMNS, versionAsOf="0", **place)
+    assert len(rows_of(tables, "SELECT id FROM former")) < 3
     declare(tables, "wrong", COLUMNS, startingVersion="0", **place)
     with pytest.raises(ValidationException, match="is not for 'mode' = 'batch'"):
         tables.execute_sql("SELECT * FROM wrong")

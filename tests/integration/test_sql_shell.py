@@ -89,7 +89,7 @@ def test_the_rows_that_are_left_are_shown_as_a_table(shell, lines):
 
 
 def test_a_statement_in_several_lines_and_rows_as_lists(shell, lines, capsys):
-    typed = iter(["SELECT 1 AS one,", "  'a;", "b' AS two\\G", "HELP", "QUIT;", "SELECT 2;"])
+    typed = iter(["SELECT 1 AS `one`,", "  'a;", "b' AS two\\G", "HELP", "QUIT;", "SELECT 2;"])
     prompts, told = [], []
 
     def read_line(prompt):
@@ -195,7 +195,7 @@ def test_a_script_as_a_process(tmp_path):
         "'format' = 'csv');\nINSERT INTO f VALUES (1), (2);\n"
     )
     command = ["-m", "penstock", "sql", "--target", "local", "-p", "1"]
-    outcome = run_program([*command, "-i", str(script), "-e", "SELECT 1 AS one"])
+    outcome = run_program([*command, "-i", str(script), "-e", "SELECT 1 AS `one`"])
     assert outcome.code == 0, outcome.err
     assert "|         one |" in outcome.out
     written = [path.read_text() for path in out.iterdir() if path.name[0] not in "._"]

@@ -215,20 +215,20 @@ def test_upserts_of_a_stream_replace_each_other():
 
 
 def test_a_statement_set_is_one_job(tables, tmp_path):
-    for name in ("one", "two"):
+    for name in ("first", "two"):
         tables.execute_sql(
             f"CREATE TABLE {name} (a INT) WITH ('connector' = 'filesystem', "
             f"'path' = '{tmp_path / name}', 'format' = 'csv')"
         )
     statements = tables.create_statement_set()
-    statements.add_insert_sql("INSERT INTO one VALUES (1)")
+    statements.add_insert_sql("INSERT INTO first VALUES (1)")
     statements.add_insert(
         "two", tables.from_elements([(2,)], ["a"]).select(col("a").cast(DataTypes.INT()))
     )
     result = statements.execute()
     result.wait()
     assert result.get_job_client() is not None
-    assert _lines(tmp_path / "one") == ["1"]
+    assert _lines(tmp_path / "first") == ["1"]
     assert _lines(tmp_path / "two") == ["2"]
     with pytest.raises(ValidationException, match="no insertion"):
         statements.execute()

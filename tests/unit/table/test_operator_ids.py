@@ -17,7 +17,7 @@ BOUNDS = "window_start, window_end"
 #: Statements over a table, in place of which a subquery may stand.
 STATEMENTS = [
     "SELECT m, COUNT(*) FROM {} GROUP BY m",
-    "SELECT one.m, u.n FROM {} AS one JOIN u ON one.k = u.k AND one.n < u.n",
+    "SELECT first.m, u.n FROM {} AS first JOIN u ON first.k = u.k AND first.n < u.n",
     f"SELECT k, {BOUNDS}, SUM(m) FROM {TUMBLE} GROUP BY k, {BOUNDS}",
     f"SELECT k, {BOUNDS}, SUM(m) FROM {SESSION} GROUP BY k, {BOUNDS}",
     "SELECT k, m FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY n) AS place FROM {}) "
@@ -63,7 +63,7 @@ def test_other_columns_of_filters_and_statements_do_not_change_uids(tables, stat
         (STATEMENTS[0], STATEMENTS[0].replace("{}", "(SELECT x AS m FROM t)")),
         (STATEMENTS[0], STATEMENTS[0].replace("{}", "(SELECT n AS m FROM u)")),
         ("SELECT 1, COUNT(*) FROM t GROUP BY 1 + 1", "SELECT 1, COUNT(*) FROM u GROUP BY 1 + 1"),
-        (STATEMENTS[1], STATEMENTS[1].replace("one.m", "one.x")),
+        (STATEMENTS[1], STATEMENTS[1].replace("first.m", "first.x")),
         (STATEMENTS[2], STATEMENTS[2].replace("'5'", "'6'")),
         (f"SELECT k, COUNT(*) FROM {TUMBLE} GROUP BY k", "SELECT k, COUNT(*) FROM t GROUP BY k"),
         (STATEMENTS[3], STATEMENTS[3].replace("'5'", "'6'")),

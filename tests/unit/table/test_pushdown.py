@@ -93,10 +93,10 @@ def test_the_plan_shows_columns_and_predicates(tables):
 
 
 def test_a_view_of_renamed_columns_is_seen_through(tables):
-    tables.execute_sql("CREATE VIEW v AS SELECT n AS number, p AS part, n + 1 AS next FROM t")
+    tables.execute_sql("CREATE VIEW v AS SELECT n AS number, p AS part, n + 1 AS higher FROM t")
     found = scan(tables, "SELECT part FROM v WHERE number < 3")
     assert found.predicates == (Predicate("n", "<", (3,)),)
-    assert scan(tables, "SELECT part FROM v WHERE next < 3").predicates == ()
+    assert scan(tables, "SELECT part FROM v WHERE higher < 3").predicates == ()
 
 
 def test_rows_in_front_of_a_watermark_move_time(tables, tmp_path):

@@ -89,6 +89,12 @@ def test_statement_sets():
         ("SELEKT 1", "SELEKT"),
         ("SELECT 1;\nSELECT 2", ";"),
         ("SELECT 1 AS value", "reserved"),
+        ("SELECT 1 AS count", "write `count`"),
+        (
+            "CREATE TABLE t (a INT, date DATE)",
+            "write `date` to use it as a name at line 1, column 24",
+        ),
+        ("SHOW COLUMNS FROM user", "reserved"),
         ("", "EOF"),
         ("CREATE TABLE t (a NUMBER_OF_THINGS)", "NUMBER_OF_THINGS"),
         ("CREATE TABLE t (a INT b)", "Encountered"),
@@ -116,6 +122,9 @@ def test_open_quotes_name_their_place(text):
 
 def test_quoted_reserved_words_are_names():
     parse_statement("SELECT 1 AS `value`")
+    parse_statement("CREATE TABLE `user` (`date` DATE) WITH ('connector' = 'print')")
+    # Fields of types outside statements need no quotes.
+    assert parse_type("ROW<`date` DATE>") == parse_type("ROW<date DATE>")
 
 
 def test_a_query_is_no_other_statement():

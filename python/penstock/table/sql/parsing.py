@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.table.errors import SqlParserException, marked
 from penstock.table.sql.dialect import Flink, FlinkParser
+from penstock.table.sql.reserved_words import RESERVED
 from penstock.table.sql.statements import Query, Statement
 from penstock.table.type_errors import InvalidTypeError
 
@@ -19,103 +20,6 @@ if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
     from penstock.table.types import DataType
-
-#: Words that are names only if quoted.
-RESERVED = frozenset(
-    [
-        "ALL",
-        "AND",
-        "ARRAY",
-        "AS",
-        "AT",
-        "BETWEEN",
-        "BOTH",
-        "BY",
-        "CASE",
-        "CAST",
-        "CROSS",
-        "CUBE",
-        "DAY",
-        "DEC",
-        "DECIMAL",
-        "DELETE",
-        "DESCRIBE",
-        "DISTINCT",
-        "ELSE",
-        "END",
-        "ESCAPE",
-        "EXCEPT",
-        "EXISTS",
-        "EXTRACT",
-        "FALSE",
-        "FETCH",
-        "FOR",
-        "FROM",
-        "FULL",
-        "GROUP",
-        "GROUPING",
-        "HAVING",
-        "HOUR",
-        "IN",
-        "INNER",
-        "INSERT",
-        "INTERSECT",
-        "INTERVAL",
-        "INTO",
-        "IS",
-        "JOIN",
-        "LANGUAGE",
-        "LATERAL",
-        "LEADING",
-        "LEFT",
-        "LIKE",
-        "LIMIT",
-        "METHOD",
-        "MINUTE",
-        "MONTH",
-        "NATURAL",
-        "NOT",
-        "NULL",
-        "OFFSET",
-        "ON",
-        "OR",
-        "ORDER",
-        "OUTER",
-        "OVER",
-        "OVERLAPS",
-        "PARTITION",
-        "RANGE",
-        "RAW",
-        "RESULT",
-        "RIGHT",
-        "ROLLUP",
-        "ROW",
-        "ROWS",
-        "SECOND",
-        "SELECT",
-        "SQL",
-        "START",
-        "TABLE",
-        "THEN",
-        "TO",
-        "TRAILING",
-        "TRUE",
-        "UNION",
-        "UNKNOWN",
-        "UNNEST",
-        "UPDATE",
-        "USING",
-        "VALUE",
-        "VALUES",
-        "WHEN",
-        "WHERE",
-        "WINDOW",
-        "WITH",
-        "WITHIN",
-        "YEAR",
-    ]
-)
-
 
 #: Descriptions of missing parts, by the prefix of the parser's message.
 _WANTED: Final = (
@@ -185,6 +89,8 @@ def parse_type(text: str) -> DataType:
         SqlParserException: The text is malformed.
     """
     parser, tokens = _start(text)
+    # Fields of types outside statements may have reserved names, as in Flink.
+    parser.reserved_words = frozenset()
     kind: DataType = _finish(text, parser, tokens, lambda: parser.parse_data_type())
     return kind
 

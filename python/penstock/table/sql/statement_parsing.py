@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.common.options.value_types import DurationType
 from penstock.table.sql import statements
+from penstock.table.sql.name_parsing import NameParsing
 from penstock.table.sql.partition_parsing import PartitionParsing
 from penstock.table.sql.trees import StatementTree
 
@@ -53,7 +54,7 @@ REFUSED_STATEMENTS: Final = {
 """Unsupported statements of Flink, by their first words, and the reasons."""
 
 
-class StatementParsing(PartitionParsing):
+class StatementParsing(NameParsing, PartitionParsing):
     """The part of the parser for statements; a base of the dialect's parser."""
 
     def _parse_statement(self: Any) -> Any:
@@ -116,21 +117,7 @@ class StatementParsing(PartitionParsing):
         tree = self._parse_set_operations(tree)
         return self._parse_query_modifiers(tree)
 
-    # Names and literals ---------------------------------------------------------------------------
-
-    def parse_name(self: Any) -> str:
-        """Read one name."""
-        found = self._parse_id_var(any_token=True)
-        if found is None:
-            self.raise_error("a name was expected")
-        return str(found.name)
-
-    def parse_path(self: Any) -> statements.Path:
-        """Read a name with up to two qualifiers."""
-        parts = [self.parse_name()]
-        while self._match(TokenType.DOT):
-            parts.append(self.parse_name())
-        return tuple(parts)
+    # Literals -------------------------------------------------------------------------------------
 
     def _text_literal(self: Any) -> str:
         token = self._curr
@@ -146,14 +133,6 @@ class StatementParsing(PartitionParsing):
         if not self._match_text_seq(*words):
             text = self._curr.text if self._curr else "<EOF>"
             self.raise_error(f'Encountered "{text}", {" ".join(words)} was expected')
-
-    def _names(self: Any) -> tuple[str, ...]:
-        self._expect(TokenType.L_PAREN)
-        names = [self.parse_name()]
-        while self._match(TokenType.COMMA):
-            names.append(self.parse_name())
-        self._expect(TokenType.R_PAREN)
-        return tuple(names)
 
     def _options(self: Any) -> dict[str, str]:
         """Read ('key' = 'value', …)."""
