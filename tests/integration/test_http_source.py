@@ -125,11 +125,11 @@ def test_repetitions_follow_after_twice_as_long(service, caplog):
     stream = in_process().from_source(source, WatermarkStrategy.no_watermarks(), "http")
     with stream.execute_and_collect() as results:
         assert len(list(results)) == 8
-    told = [record.getMessage() for record in caplog.records if "tried again" in record.message]
-    assert [text.rpartition("again ")[2] for text in told] == [
-        "after 3 ms",
-        "after 6 ms",
-        "after 12 ms",
+    told = [record.getMessage() for record in caplog.records if "retrying" in record.message]
+    assert [text.rpartition("retrying ")[2] for text in told] == [
+        "in 3 ms",
+        "in 6 ms",
+        "in 12 ms",
     ]
 
 
@@ -187,7 +187,7 @@ def test_later_records_are_found(service, path, settings):
 def test_a_service_that_forgets_is_an_error(service):
     source = HttpSource(service.url + "/all", interval_ms=1)
     stream = in_process().from_source(source, WatermarkStrategy.no_watermarks(), "http")
-    with pytest.raises(SourceError, match="of which 8 were read before"):
+    with pytest.raises(SourceError, match="but 8 were read before"):
         for _ in stream.execute_and_collect():
             service.count = 2
 
