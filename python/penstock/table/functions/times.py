@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
 from penstock.table.errors import ValidationException
@@ -344,11 +344,11 @@ def _rounding_kernel(function: Callable[[Any, str], Any]) -> Any:
 
             def rounded(instant: datetime.datetime) -> datetime.datetime:
                 local = instant.astimezone(zone).replace(tzinfo=None)
-                result = function(local, unit)
+                result: datetime.datetime = function(local, unit)
                 # A local time may occur twice, so short units move the instant.
                 if unit in _SHORT_UNITS:
                     return instant + (result - local)
-                return cast("datetime.datetime", result.replace(tzinfo=zone))
+                return result.replace(tzinfo=zone)
 
             values = [None if v is None else rounded(v) for v in values]
         else:
