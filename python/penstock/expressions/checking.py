@@ -340,8 +340,9 @@ def _check_member(node: n.Node, found: TypeInformation | None, against: n.Node) 
     if isinstance(found, EnumTypeInfo):
         enum_class: Any = found.enum_class
         members: list[Any] = list(enum_class.__members__.values())
-        # The members of an IntEnum equal numbers, those of a StrEnum texts.
-        if not any(member == value for member in members):
+        # The members of an IntEnum equal numbers, those of a StrEnum texts; a union of members of a
+        # Flag is none of them.
+        if not isinstance(value, enum_class) and not any(member == value for member in members):
             named = (member for member in members if value in (member.value, member.name))
             written = str(next(named, members[0]))
     elif isinstance(value, Enum) and value != value.value and kind_of(found) != "any":

@@ -303,7 +303,7 @@ def read_big_int(value: Any) -> int:
         if isinstance(value, bool) or has_underscore(value):
             raise ValueError
         if isinstance(value, Decimal):
-            if value.adjusted() > _MOST_DIGITS:  # `int` would compute up to 10**18 digits
+            if value.adjusted() >= _MOST_DIGITS:  # `int` would compute up to 10**18 digits
                 raise Misfit(f"{_shown(value)} has more than {_MOST_DIGITS} digits")
             if value != value.to_integral_value():
                 raise ValueError

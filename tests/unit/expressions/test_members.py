@@ -4,7 +4,7 @@ Method: expressions are checked for a class with such fields, and computed for i
 """
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum, Flag, IntEnum
 
 import pytest
 from penstock.common import Types
@@ -24,6 +24,11 @@ class Level(IntEnum):
     HIGH = 2
 
 
+class Access(Flag):
+    READ = 1
+    WRITE = 2
+
+
 @dataclass
 class Place:
     town: str
@@ -35,12 +40,13 @@ class Click:
     level: Level
     place: Place
     name: str
+    access: Access
 
 
 CLICK = Types.of(Click)
 RED, BLUE = (
-    Click(Colour.RED, Level.LOW, Place("Rome"), "red"),
-    Click(Colour.BLUE, Level.HIGH, Place("Oslo"), "blue"),
+    Click(Colour.RED, Level.LOW, Place("Rome"), "red", Access.READ),
+    Click(Colour.BLUE, Level.HIGH, Place("Oslo"), "blue", Access.READ | Access.WRITE),
 )
 
 
@@ -54,6 +60,7 @@ RED, BLUE = (
         (field("level") == 1, [True, False]),
         (field("level") == Level.HIGH, [False, True]),
         (field("level") > 1, [False, True]),
+        (field("access") == Access.READ | Access.WRITE, [False, True]),
         (field("place").field("town") == "Rome", [True, False]),
     ],
 )

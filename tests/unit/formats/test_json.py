@@ -69,6 +69,7 @@ MISFITS = {
     '{"i":"x"}': "the field 'i': 'x' is not a whole number",
     '{"bi":1.5}': "the field 'bi'",
     '{"bi":1e999999999}': "the field 'bi': 1E.999999999 has more than 4300 digits",
+    '{"bi":1e4300}': "the field 'bi': 1E.4300 has more than 4300 digits",
     '{"l":1e999999999}': "the field 'l': 1E.999999999 does not fit into 64 bits",
     '{"d":"x"}': "the field 'd'",
     '{"bd":"x"}': "the field 'bd'",

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import functools
 import math
 
 import pytest
@@ -164,6 +165,7 @@ def test_results(text, expected):
         ("TO_TIMESTAMP('99999999999-01-01', 'y-M-d')", None),
         ("TO_TIMESTAMP_LTZ(999999999999999, 3)", None),
         ("TO_TIMESTAMP_LTZ(CAST('NaN' AS DOUBLE), 0)", None),
+        ("TO_TIMESTAMP_LTZ(CAST('9e34' AS DECIMAL(38, 0)), 9)", None),
     ],
 )
 def test_texts_and_numbers_that_java_has_no_value_for(text, expected):
@@ -199,6 +201,7 @@ def test_instants_in_a_repeated_hour_are_rounded(text, expected):
         ("POWER(0, -1)", math.inf),
         ("POWER(-10, 309)", -math.inf),
         ("POWER(-10, 310)", math.inf),
+        ("POWER(-2, CAST('Infinity' AS DOUBLE))", math.inf),
         ("LOG(1, 5)", math.inf),
         ("SINH(-1000)", -math.inf),
         ("INET_ATON('\u00b2')", None),
@@ -229,10 +232,14 @@ def test_a_seed_that_is_no_constant_has_a_generator_for_each_row():
 
 def test_variances_of_large_numbers_keep_their_digits():
     variance = Variance(types.DoubleType(), is_sample=False, is_root=False)
-    accumulator = variance.create()
-    for number in (10**9, 10**9 + 1, 10**9 + 2):
-        accumulator = variance.add(accumulator, number)
-    assert variance.result(accumulator) == 2 / 3
+    for first in (10**9, D(10**16) + D("0.001")):
+        numbers = first, first + 1, first + 2
+        parts = [variance.add(variance.create(), number) for number in numbers]
+        assert variance.result(functools.reduce(variance.merge, parts)) == 2 / 3
+        accumulator = variance.create()
+        for number in (*numbers, first):
+            accumulator = variance.add(accumulator, number)
+        assert variance.result(variance.retract(accumulator, first)) == 2 / 3
 
 
 def test_local_times_follow_the_session():

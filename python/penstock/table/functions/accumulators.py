@@ -338,16 +338,24 @@ class Variance(Accumulator):
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Add a value and its square."""
         value, (count, total, squares) = values[0], accumulator
+        if isinstance(value, decimal.Decimal):
+            # The default context would round the squares to 28 digits.
+            add, square = _CONTEXT.add, _CONTEXT.multiply(value, value)
+            return [count + 1, add(total, value), add(squares, square)]
         return [count + 1, total + value, squares + value * value]
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Subtract a value and its square."""
         value, (count, total, squares) = values[0], accumulator
+        if isinstance(value, decimal.Decimal):
+            subtract, square = _CONTEXT.subtract, _CONTEXT.multiply(value, value)
+            return [count - 1, subtract(total, value), subtract(squares, square)]
         return [count - 1, total - value, squares - value * value]
 
     def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
         """Return the sums of both."""
-        return [a + b for a, b in zip(accumulator, other, strict=True)]
+        with decimal.localcontext(_CONTEXT):
+            return [a + b for a, b in zip(accumulator, other, strict=True)]
 
     def result(self, accumulator: list[Any]) -> Any:
         """Return the result; None if there are too few rows."""

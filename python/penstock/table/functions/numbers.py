@@ -332,7 +332,8 @@ def _log10(value: float) -> float:
 
 
 def _power(base: float, exponent: float) -> float:
-    is_negative = math.copysign(1, base) < 0 and math.fmod(exponent, 2) in (1, -1)
+    is_odd = math.isfinite(exponent) and math.fmod(exponent, 2) in (1, -1)
+    is_negative = math.copysign(1, base) < 0 and is_odd
     infinity = -math.inf if is_negative else math.inf
     if base == 0 and exponent < 0:
         return infinity

@@ -281,7 +281,7 @@ def _to_timestamp_ltz(value: Any, *more: Any) -> datetime.datetime | None:
             return EPOCH.replace(tzinfo=datetime.UTC) + int(value) * MILLISECOND
         scaled = value * 10 ** (6 - precision) if precision <= 6 else value // 10 ** (precision - 6)
         return EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(scaled))
-    except (ValueError, OverflowError):
+    except (ValueError, ArithmeticError):
         return None
 
 

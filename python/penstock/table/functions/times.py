@@ -69,14 +69,15 @@ def _difference_bind(arguments: list[Expression], options: tuple[Any, ...]) -> E
         )
     nullable = one.is_nullable or other.is_nullable
     name = "_TO_".join(options)
-    if options[0] in _STEPS:
-        months = types.YearMonthIntervalType.YearMonthResolution
-        kind: DataType = types.YearMonthIntervalType(
-            months.__members__.get(name, months.MONTH), nullable=nullable
-        )
+    months = types.YearMonthIntervalType.YearMonthResolution.__members__
+    days = types.DayTimeIntervalType.DayTimeResolution.__members__
+    kind: DataType
+    if name in months:
+        kind = types.YearMonthIntervalType(months[name], nullable=nullable)
+    elif name in days:
+        kind = types.DayTimeIntervalType(days[name], nullable=nullable)
     else:
-        days = types.DayTimeIntervalType.DayTimeResolution
-        kind = types.DayTimeIntervalType(days.__members__.get(name, days.SECOND), nullable=nullable)
+        raise ValidationException(f"No interval has the units {' TO '.join(options)}")
     return Call(kind, "TIME DIFFERENCE", tuple(arguments), options)
 
 
