@@ -211,3 +211,17 @@ def test_unnest_names_its_columns():
     assert made.schema.names == ["id", "v", "i"]
     assert find(made, n.Correlate).with_ordinality
     assert plan("SELECT x FROM UNNEST(ARRAY[1, 2]) AS u(x)").schema.names == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("relation", "names"),
+    [
+        ("UNNEST(ARRAY[1, 2]) AS city", ["city"]),
+        ("UNNEST(ARRAY[1, 2]) WITH ORDINALITY AS city", ["city", "ORDINALITY"]),
+        ("UNNEST(MAP['a', 1]) AS pair", ["key", "value"]),
+        ("(VALUES (1), (2)) AS city", ["city"]),
+        ("(VALUES (1, 2)) AS pair", ["EXPR$0", "EXPR$1"]),
+    ],
+)
+def test_an_alias_without_columns_names_a_sole_column(relation, names):
+    assert plan(f"SELECT * FROM {relation}").schema.names == names

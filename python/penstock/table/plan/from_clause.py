@@ -89,6 +89,8 @@ class FromClause:
                 node, names = self._subquery(tree, outer), (name,) if name else ()
             case exp.Values():
                 node, names = self._queries.values(tree, outer), (name,) if name else ()
+                if name and not columns and len(node.schema) == 1:
+                    columns = [name]
             case TableFunction():
                 make = self._changelog if str(tree.this) in CHANGELOG_FUNCTIONS else self._window
                 node, names = make(tree, outer), (name,) if name else ()
@@ -357,6 +359,8 @@ class FromClause:
             if isinstance(offset, exp.Identifier) and columns:
                 columns = [*columns, offset.name]
         fields = _renamed_fields(fields, columns, "UNNEST")
+        if tree.alias and not columns and len(fields) == (1 if offset is None else 2):
+            fields[0] = Field(tree.alias, fields[0].type)
         return self._correlate(
             left, "UNNEST", (value,), fields, is_outer, with_ordinality=offset is not None
         )
