@@ -390,13 +390,17 @@ class _Worker:
         with self._lock:
             if self._is_over:
                 return WorkerEnded(name, None, None, "stopped before its start", False)
-            self._process = WorkerProcess(
-                launch,
-                python_path=_python_path(),
-                environment=environment,
-                servers=self._link.servers_for(environment),
-            )
-        with self._process as process:
+        with WorkerProcess(
+            launch,
+            python_path=_python_path(),
+            environment=environment,
+            servers=self._link.servers_for(environment),
+        ) as process:
+            # Not locked before: the process may take a while to start, and nobody waits for that.
+            with self._lock:
+                self._process = process
+                if self._is_over:
+                    process.kill()
             code = process.wait()
         return WorkerEnded(name, process.pid, code, process.log_tail, False)
 

@@ -48,5 +48,7 @@ class LogRelay:
             self._tail.append(line)
             try:
                 sys.stderr.write(line.decode(errors="replace"))
-            except ValueError:
-                continue  # this process's own stderr is closed; the tail is still wanted
+            except (OSError, ValueError):
+                # This process's own stderr is closed, or its disk full.  The child must not block
+                # in a full pipe, and the tail is still wanted.
+                continue
