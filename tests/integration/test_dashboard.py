@@ -270,6 +270,20 @@ def test_on_every_screen(size, scheme, browser, watched):
     page.close()
 
 
+CHART = """async () => {
+  const { sparkline } = await import("/page/dom.js");
+  const heights = (values) => sparkline(values, "").querySelector("polyline")
+    .getAttribute("points").split(" ").map((point) => Number(point.split(",")[1]));
+  return [heights([-3, 0, 3]), heights([-2, -1]), heights([0, 0]), heights([0, 5])];
+}"""
+
+
+def test_charts_show_values_below_zero(browser, watched):
+    page = Page(browser, watched[0]).open("/")
+    assert page.page.evaluate(CHART) == [[26, 14, 2], [26, 14], [26, 26], [26, 2]]
+    page.close()
+
+
 LARGE = """async () => {
   const { Graph } = await import("/page/graph.js");
   const nodes = [], vertices = [];

@@ -140,20 +140,25 @@ function isRescaled(job, known) {
 async function further(route, needs) {
   if (route.page !== "jobs" && route.tab === "metrics" && state.data.names) {
     const names = state.data.names.map((one) => encodeURIComponent(one.id)).join(",");
-    state.values = await api.ask(`${needs.names}?get=${names}`);
+    const values = await api.ask(`${needs.names}?get=${names}`);
+    if (route !== state.route) return;
+    state.values = values;
   }
   if (route.tab === "log") {
     const key = processes.logPath(route);
     const since = state.log.key === key ? state.log.position : 0;
     const { text, position } = await api.askText(`${key}?since=${since}`);
+    if (route !== state.route) return;
     state.log = { key, position, text: ((since ? state.log.text : "") + text).slice(-MAX_LOG) };
   }
   if (state.data.metricNames) {
     const names = state.data.metricNames.map((one) => one.id)
       .filter((name) => name.toLowerCase().includes(state.metricFind.toLowerCase()))
       .slice(0, MAX_METRICS);
-    state.metricValues = names.length
+    const values = names.length
       ? await api.ask(`${needs.metricNames}?get=${names.map(encodeURIComponent).join(",")}`) : [];
+    if (route !== state.route) return;
+    state.metricValues = values;
     for (const { id, sum } of state.metricValues) {
       state.metricHistory.set(id, [...(state.metricHistory.get(id) ?? []), sum].slice(-HISTORY));
     }
@@ -161,7 +166,8 @@ async function further(route, needs) {
   const [vertex, part] = route.rest;
   if (route.tab === "graph" && part === "flame") {
     const path = `/jobs/${route.job}/vertices/${vertex}/flamegraph?type=${state.flameKind}`;
-    state.flame = { vertex, ...await api.ask(path) };
+    const flame = await api.ask(path);
+    if (route === state.route) state.flame = { vertex, ...flame };
   }
 }
 

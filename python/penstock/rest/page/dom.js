@@ -157,13 +157,13 @@ export function badge(state) {
 export function sparkline(values, label) {
   const width = 120, height = 28;
   const known = values.filter(Number.isFinite);
-  const most = Math.max(1e-9, ...known);
+  const least = Math.min(0, ...known), range = Math.max(0, ...known) - least || 1;
   const points = values
     .map((value, index) => [index, value])
     .filter(([, value]) => Number.isFinite(value))
     .map(([index, value]) =>
       `${((index / Math.max(1, values.length - 1)) * width).toFixed(1)},` +
-      `${(height - 2 - (value / most) * (height - 4)).toFixed(1)}`);
+      `${(height - 2 - ((value - least) / range) * (height - 4)).toFixed(1)}`);
   return h("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": label, preserveAspectRatio: "none" },
     points.length > 1 && h("polygon", { points: `0,${height} ${points.join(" ")} ${width},${height}` }),
