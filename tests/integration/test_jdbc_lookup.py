@@ -295,6 +295,13 @@ def test_a_statement_that_is_not_a_query_is_rejected():
         looked_up(in_process(), asks, [1])
 
 
+def test_columns_of_one_name_are_rejected():
+    """One of them would be lost, since a row has its fields by name."""
+    asks = JdbcLookup("SELECT 1 AS a, 2 AS b, 3 AS a", lambda n: (), lambda n, rows: rows, SQLITE)
+    with pytest.raises(InvalidProgramError, match=r"of one name: \['a', 'b', 'a'\]"):
+        looked_up(in_process(), asks, [1])
+
+
 def test_packages_that_are_missing(monkeypatch):
     with pytest.raises(DependencyError, match="mysql"):
         JdbcConnectionOptions.of_sqlalchemy("mysql+mysqlconnector://u:p@h/d")

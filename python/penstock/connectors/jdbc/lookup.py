@@ -192,6 +192,11 @@ class _Asking:
         if cursor.description is None:
             raise InvalidProgramError(f"{self._sql!r} is not a query")
         names = [column[0] for column in cursor.description]
+        if len(set(names)) < len(names):
+            raise InvalidProgramError(
+                f"JdbcLookup: {self._sql!r} returns several columns of one name: {names}; give "
+                "them different names with AS"
+            )
         try:
             rows = cursor.fetchall()
         except Exception as error:

@@ -5,6 +5,7 @@ All of them use libpq's replication mode, which supports simple queries with res
 
 from __future__ import annotations
 
+import math
 import re
 import select
 import struct
@@ -89,7 +90,11 @@ def connection_settings(url: str) -> dict[str, Any]:
         raise InvalidProgramError("PostgresCdcSource takes the URL of a database, got ''")
     parse = library.conninfo.conninfo_to_dict
     found = postgres_settings(url, parse, library.ProgrammingError, "PostgresCdcSource")
-    found.setdefault("connect_timeout", 10)
+    timeout = found.setdefault("connect_timeout", "10")
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", str(timeout)):
+        raise InvalidProgramError(
+            f"PostgresCdcSource: connect_timeout must be a whole number of seconds, got {timeout!r}"
+        )
     found.setdefault("application_name", "penstock")
     found["options"] = f"{_SETTINGS} {found.get('options', '')}".strip()
     return {**found, "replication": "database", "client_encoding": "UTF8"}
@@ -132,7 +137,7 @@ class Connection:
     """A connection in replication mode."""
 
     def __init__(self, settings: dict[str, Any], closed: Event) -> None:
-        """Connect; block for at most ``connect_timeout`` seconds.
+        """Connect; block for at most ``connect_timeout`` seconds, without a limit if it is 0.
 
         Waits are split into steps, so that the task can be cancelled.
 
@@ -294,12 +299,13 @@ class Connection:
 
     def _finish_connecting(self, timeout_s: float) -> None:
         states, connection = self._pq.PollingStatus, self._connection
-        deadline_s = time.monotonic() + timeout_s
+        # As for libpq: without a positive timeout, there is no limit.
+        deadline_s = time.monotonic() + timeout_s if timeout_s > 0 else math.inf
         while (state := connection.connect_poll()) in (states.READING, states.WRITING):
             waits = [connection.socket]
             reads, writes = (waits, []) if state == states.READING else ([], waits)
             while not any(select.select(reads, writes, [], _STEP_S)):
-                if self._closed.is_set() or time.monotonic() >= deadline_s > 0:
+                if self._closed.is_set() or time.monotonic() >= deadline_s:
                     self.close()
                     raise UnreachableError(
                         f"cannot connect to {self.shown}: no answer within {timeout_s:g} s"
