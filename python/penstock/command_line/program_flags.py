@@ -316,7 +316,8 @@ def place_of(given: Mapping[str, Any]) -> Place:
         for flag in ("claim_mode", "allow_non_restored_state"):
             if given[flag]:
                 name = f"--{flag.replace('_', '-')}"
-                click.echo(f"penstock: {name} has no effect without -s", err=True)
+                text = f"{name} has no effect without -s: name a savepoint, or leave it out"
+                click.echo(f"penstock: {text}", err=True)
     target = choose_target(outside, master=given["master"], cluster=given["cluster"])
     return Place(configuration, outside, target)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.missing_methods import SnakeCaseHints
@@ -147,8 +148,9 @@ def _wait(
         raise WrongArgumentError(
             f"timeout must not be negative, got {timeout.to_milliseconds()} ms"
         )
-    if type(capacity) is not int:
+    if isinstance(capacity, bool) or not hasattr(capacity, "__index__"):
         raise WrongArgumentError(f"capacity must be a whole number, got {capacity!r}")
+    capacity = index(capacity)
     if capacity <= 0:
         raise InvalidProgramError(f"capacity must be positive, got {capacity}")
     environment = data_stream.get_execution_environment()

@@ -145,8 +145,8 @@ def test_flags_of_savepoints_without_a_savepoint(tmp_path):
     (tmp_path / "p.py").touch()
     said = penstock("run", "-t", "local", "-n", "-cm", "claim", "p.py").splitlines()
     assert said == [
-        "penstock: --claim-mode has no effect without -s",
-        "penstock: --allow-non-restored-state has no effect without -s",
+        f"penstock: {name} has no effect without -s: name a savepoint, or leave it out"
+        for name in ("--claim-mode", "--allow-non-restored-state")
     ]
     path = "execution.state-recovery.path=s"
     assert penstock("run", "-t", "local", "-n", "-D", path, "p.py") == ""

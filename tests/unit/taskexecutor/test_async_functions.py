@@ -296,6 +296,13 @@ def test_answered_calls_leave_no_timers():
         assert test._task._processing_time.num_timers == 0
 
 
+def test_a_capacity_is_any_integer():
+    stream = in_process().from_collection([1])
+    numpy = pytest.importorskip("numpy")
+    waiting = AsyncDataStream.unordered_wait(stream, Coroutines(), Time.seconds(1), numpy.int64(7))
+    assert type(waiting.transformation.operator.capacity) is int
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -304,6 +311,7 @@ def test_answered_calls_leave_no_timers():
         ({"timeout": 5}, "timeout must be a Time or a Duration, got 5"),
         ({"timeout": Time.seconds(-1)}, "timeout must not be negative, got -1000 ms|positive"),
         ({"capacity": "many"}, "capacity must be a whole number, got 'many'"),
+        ({"capacity": True}, "capacity must be a whole number, got True"),
         ({"capacity": 0}, "capacity must be positive, got 0"),
     ],
 )
