@@ -24,6 +24,7 @@ from penstock.serialization.pure.dynamic_codec import encode_dynamic
 from penstock.serialization.pure.value_bytes import JobBytes
 from penstock.serialization.value_layouts import number_classes
 from penstock.taskexecutor.copies.copy_plans import INSTANCE, plan_of
+from support.patience import PATIENCE_S
 
 from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, codec_of, versions_in
 
@@ -469,6 +470,6 @@ def test_without_models_pydantic_is_not_imported():
         "print(vars(codec.decode(codec.encode(A())))['x'], 'pydantic.main' in sys.modules)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S
     )
     assert done.stdout.split() == ["1", "False"]

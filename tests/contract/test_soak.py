@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.patience import PATIENCE_S
 
 SOAK = Path(__file__).resolve().parents[2] / "benchmarks" / "soak.py"
 
@@ -17,6 +18,6 @@ def test_short_soak(plane, link):
     command = [sys.executable, str(SOAK), f"--records={records}", f"--runtime={plane.kind}"]
     if link == "tcp":
         command.append("--tcp")
-    soak = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    soak = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert soak.returncode == 0, soak.stderr
     assert soak.stdout.startswith(f"{records:,} records"), soak.stdout

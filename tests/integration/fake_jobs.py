@@ -12,6 +12,7 @@ import cloudpickle
 from penstock.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
 from penstock.graph.wiring import DistributionPattern
 from penstock.serialization.code_pickle import dumps
+from support.patience import PATIENCE_S
 
 Body = Callable[["FakeInvokable"], None]
 
@@ -41,7 +42,7 @@ class FakeInvokable:
         """Block until the task is cancelled, then raise."""
         from penstock.errors import CancelTaskError
 
-        if not self._cancelled.wait(120):
+        if not self._cancelled.wait(PATIENCE_S):
             raise TimeoutError("nobody cancelled this task")
         raise CancelTaskError("woken")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from penstock.errors import JobCancelledError
 from support.packages import required
+from support.patience import PATIENCE_S
 from support.rest_client import running_job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +43,9 @@ def test_lines_of_curl(open_job, tmp_path):
     def line(text, status=200):
         words = text.replace(":jobid", job_id).split()
         command = [curl, "-sS", "-w", "\n%{http_code}", *words[:-1], client.url + words[-1]]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        found = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        )
         body, _, code = found.stdout.rpartition("\n")
         assert int(code) == status, found.stdout
         return json.loads(body)

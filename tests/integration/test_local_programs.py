@@ -31,6 +31,7 @@ from penstock.datastream.connectors.file_system import FileSink, FileSource, Str
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import InvalidProgramError, JobCodeError, JobExecutionError
+from support.patience import PATIENCE_S
 from support.processes import children
 
 WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -260,7 +261,11 @@ def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
         "    env.execute()\n"
     )
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.stderr == ""
     assert done.stdout.split() == ["3", "5"]

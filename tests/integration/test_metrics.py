@@ -15,6 +15,7 @@ from penstock.datastream import (
 )
 from penstock.taskexecutor.worker.task_executor import TaskExecutor
 from prometheus_client.parser import text_string_to_metric_families
+from support.patience import PATIENCE_S
 
 RUNNER = "penstock.metrics.reporters.runner"
 
@@ -152,7 +153,7 @@ def test_prometheus_scrapes_a_running_job(tmp_path, caplog):
     url = re.search(r"http://\S+/metrics", caplog.text)[0]
     seen, pages = [], 0
     while not any(seen):
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             found = list(text_string_to_metric_families(answer.read().decode()))
         pages += 1
         name = "flink_taskmanager_job_task_operator_seen"

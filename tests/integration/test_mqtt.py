@@ -80,7 +80,7 @@ class Mosquitto:
             [*DIES_WITH_ITS_PARENT, self._program, "-c", self._folder / "configuration"],
             stdin=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()

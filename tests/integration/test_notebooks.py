@@ -6,6 +6,7 @@ that the kernel sends to its frontends.
 
 import nbclient
 import nbformat
+from support.patience import PATIENCE_S
 
 SETUP = """
 import threading
@@ -50,7 +51,7 @@ def executed(tmp_path, *cells):
             for text in (SETUP.format(mark=str(tmp_path / "mark")), *cells)
         ]
     )
-    client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
+    client = nbclient.NotebookClient(notebook, timeout=PATIENCE_S, kernel_name="python3")
     client.execute()
     return [cell.outputs for cell in notebook.cells[1:]], notebook
 

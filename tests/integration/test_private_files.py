@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from e2e.running import start_program
 from support.other_users import reached_by_others, shared_machine
+from support.patience import PATIENCE_S
 from support.sessions import TOKEN
 
 SECRET = "hunter2-hunter2"
@@ -133,7 +134,7 @@ def run(machine: Path, *arguments: str) -> None:
         look_for_secrets(machine)
     finally:
         (marks / "go on").touch()
-        out, err = program.communicate(timeout=120)
+        out, err = program.communicate(timeout=PATIENCE_S)
     assert program.returncode == 0, out + err
     assert reached_by_others(machine, but=CHOSEN) == []
     look_for_secrets(machine)
@@ -160,7 +161,9 @@ def test_a_session_its_jobs_and_its_logs(machine):
 
     def penstock(*arguments: str) -> str:
         command = [sys.executable, "-m", "penstock", "cluster", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

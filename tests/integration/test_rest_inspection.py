@@ -163,7 +163,7 @@ def test_logs_of_workers_and_driver(tmp_path):
 def events(client, job_id):
     """Yield server-sent events as they arrive: (name, data)."""
     host, port = client.url.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
     connection.request(
         "GET", f"/v1/events?job={job_id}", headers={"Authorization": f"Bearer {client.token}"}
     )

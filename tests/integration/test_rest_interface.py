@@ -18,6 +18,7 @@ from penstock.common.options.check import check_options
 from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.rest.routes import ENDPOINTS
 from penstock.rest.run_files import running_clusters
+from support.patience import PATIENCE_S
 from support.rest_client import Client, FailsOnce, UntilMarked, environment, running_job
 
 #: Threads that were there before the test.
@@ -221,7 +222,7 @@ def test_read_only_means_read_only(tmp_path):
 def raw(client, data, *, wait=True):
     """Send bytes; return the answer until the server closes the connection."""
     host, port = client.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as sock:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as sock:
         sock.sendall(data)
         received = b""
         while wait and (part := sock.recv(65536)):
@@ -256,7 +257,9 @@ def test_hostile_requests_leave_the_job_alone(tmp_path, monkeypatch):
     deep = b"[" * 1500
     assert client.ask(stop, "POST", deep)[0] == 400
     # A client that falls silent is disconnected, and holds up no other meanwhile.
-    slow = socket.create_connection(client.url.removeprefix("http://").split(":"), timeout=60)
+    slow = socket.create_connection(
+        client.url.removeprefix("http://").split(":"), timeout=PATIENCE_S
+    )
     slow.sendall(b"GET /v1/overview HTTP/1.1\r\nHost: x\r\n")
     assert client.get("/overview")
     fuzz(client, job_id, random.Random(7))
@@ -372,7 +375,7 @@ def test_the_page_needs_no_token_and_its_data_do(tmp_path):
     assert client.ask("/page/app.js/../../metrics", prefix="")[0] == 401
     assert client.ask("/page/../server.py", prefix="")[0] == 401
     assert client.ask("/overview")[0] == 401
-    with urllib.request.urlopen(client.url + "/", timeout=60) as answer:
+    with urllib.request.urlopen(client.url + "/", timeout=PATIENCE_S) as answer:
         policy = answer.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; ")
     (tmp_path / "stop").touch()

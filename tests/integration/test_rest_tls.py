@@ -13,6 +13,7 @@ from penstock.errors import ConfigurationError
 from penstock.rest.run_files import running_clusters
 from penstock.rest.tls import tls_context
 from support.commands import penstock
+from support.patience import PATIENCE_S
 from support.rest_client import UntilMarked, environment
 
 
@@ -71,9 +72,11 @@ def test_the_interface_speaks_tls_and_the_command_line_trusts_it(tmp_path):
     assert "encrypted (RUNNING)" in penstock("list")
     # Other certificates are not trusted, and nothing is sent unencrypted.
     with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
-        urllib.request.urlopen(cluster.url, timeout=60, context=ssl.create_default_context())
+        urllib.request.urlopen(
+            cluster.url, timeout=PATIENCE_S, context=ssl.create_default_context()
+        )
     with pytest.raises(OSError):
-        urllib.request.urlopen(cluster.url.replace("https", "http"), timeout=60)
+        urllib.request.urlopen(cluster.url.replace("https", "http"), timeout=PATIENCE_S)
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()
 
@@ -95,9 +98,9 @@ def test_clients_may_have_to_show_a_certificate(tmp_path):
     context = ssl.create_default_context(cadata=cluster.certificates)
     context.check_hostname = False
     with pytest.raises(OSError):
-        urllib.request.urlopen(cluster.url, timeout=60, context=context).read()
+        urllib.request.urlopen(cluster.url, timeout=PATIENCE_S, context=context).read()
     context.load_cert_chain(others)
-    with urllib.request.urlopen(cluster.url, timeout=60, context=context) as answer:
+    with urllib.request.urlopen(cluster.url, timeout=PATIENCE_S, context=context) as answer:
         assert answer.status == 200
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()

@@ -224,7 +224,7 @@ class Terminal:
 
     def read_until(self, wanted):
         """Return the output up to a text and store the rest."""
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + PATIENCE_S
         while wanted not in self.output:
             left_s = deadline_s - time.monotonic()
             assert select.select([self.file], [], [], max(left_s, 0))[0], self.output

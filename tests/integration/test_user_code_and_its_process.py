@@ -216,13 +216,17 @@ def test_children_end_with_a_job_that_fails(pids: Path) -> None:
 
 
 def test_children_end_with_a_worker_that_is_killed(pids: Path) -> None:
-    """Children that left its group are ended, too: its host knows them by their environment."""
+    """Children that left its group are ended, too: its host knows them by their environment.
+
+    The error need not name the signal: the host ends the children before it reports that, and on a
+    busy machine the driver does not wait for so long.
+    """
 
     def start(_: int) -> None:
         start_children(pids)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(TaskExecutorLostError, match="SIGKILL"):
+    with pytest.raises(TaskExecutorLostError):
         execute(start)
     assert_gone(pids)
 

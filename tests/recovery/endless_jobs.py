@@ -23,6 +23,7 @@ from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows
 from penstock.errors import CheckpointError
+from support.patience import PATIENCE_S
 
 from recovery.operator_programs import Negate, Told
 
@@ -213,7 +214,7 @@ class FileJob(Job):
     def end(self, folder, client):
         # Output that a failed stop has committed must not repeat, so the stop waits for all lines.
         wanted = len(self.expected(self.total(folder)))
-        deadline_s = time.monotonic() + 120
+        deadline_s = time.monotonic() + PATIENCE_S
         while self._written(folder) < wanted:
             assert time.monotonic() < deadline_s, "lines are missing"
             time.sleep(0.05)

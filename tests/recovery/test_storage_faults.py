@@ -28,6 +28,7 @@ from penstock.errors import (
     CorruptCheckpointError,
     JobExecutionError,
 )
+from support.patience import PATIENCE_S
 
 from recovery import chaos
 
@@ -247,7 +248,7 @@ def test_a_program_ends_though_its_storage_hangs(tmp_path, method):
     program = [sys.executable, "-m", "recovery.hanging", method, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     done = subprocess.run(
-        program, env=environment, capture_output=True, text=True, check=False, timeout=100
+        program, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert done.stdout.split() == ["hangs", "cancelled"], done.stderr
     assert done.returncode == 0, done.stderr

@@ -119,7 +119,7 @@ class RabbitMQ:
             )
 
     def _wait_for(self, port, process):
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -171,7 +171,7 @@ class Client:
     def take(self, queue, count):
         """Return the next messages of a queue as pairs of body and correlation id."""
         found, channel = [], self._connection.channel()
-        for method, properties, body in channel.consume(queue, inactivity_timeout=90):
+        for method, properties, body in channel.consume(queue, inactivity_timeout=PATIENCE_S):
             assert method is not None, f"{queue} has {found} alone"
             channel.basic_ack(method.delivery_tag)
             found.append((body.decode(), properties.correlation_id))

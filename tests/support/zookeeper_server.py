@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from support.leftovers import without_mark
+from support.patience import PATIENCE_S
 from support.processes import DIES_WITH_ITS_PARENT
 from support.reserved_ports import reserved_ports
 
@@ -57,7 +58,7 @@ class ZooKeeperServer:
                 stdin=subprocess.DEVNULL,
                 env=without_mark(),
             )
-        deadline_s = time.monotonic() + 120
+        deadline_s = time.monotonic() + PATIENCE_S
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > deadline_s:
                 raise AssertionError((self.folder / "log").read_text()[-3000:])

@@ -90,7 +90,7 @@ class Broker:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         while True:
             try:

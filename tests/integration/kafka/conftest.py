@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from integration.kafka.broker import JARS, Broker, Topics
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +49,7 @@ def no_client_is_left():
     """Check that no client is left: it would look for its brokers, and log that, for ever."""
     before = clients()
     yield
-    deadline_s = time.monotonic() + 120
+    deadline_s = time.monotonic() + PATIENCE_S
     # Threads that wait for servers may still be ending.
     while left := clients() - before:
         gc.collect()

@@ -87,13 +87,21 @@ def test_promtool_has_nothing_to_say_but_that_flinks_names_are_in_camel_case():
     promtool = required(shutil.which("promtool"), "prometheus")
     text = prometheus_text([(TASK, VALUES)])
     found = subprocess.run(
-        [promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60
+        [promtool, "check", "metrics"],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     words = [line for line in found.stderr.splitlines() if "camelCase" not in line]
     assert words == []
     assert found.returncode == 3  # 1 for text that it cannot parse, 3 for its warnings
     found = subprocess.run(
-        [promtool, "check", "metrics"], input='a{b="', capture_output=True, text=True, timeout=60
+        [promtool, "check", "metrics"],
+        input='a{b="',
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert found.returncode == 1
 
@@ -111,11 +119,11 @@ def test_prometheus_answers_at_a_port_of_its_own():
     endpoint.start()
     try:
         url = "http://{}:{}".format(*endpoint.address)
-        with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE_S) as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
             assert b"flink_taskmanager_job_task_numRecordsIn{" in answer.read()
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{url}/etc/passwd", timeout=30)
+            urllib.request.urlopen(f"{url}/etc/passwd", timeout=PATIENCE_S)
     finally:
         endpoint.close()
     assert not listens_at(endpoint.address[1])

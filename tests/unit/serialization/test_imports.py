@@ -17,10 +17,10 @@ from support.patience import PATIENCE_S
 from support.sessions import eventually
 
 PACKAGE = {
-    "__init__": """
+    "__init__": f"""
 import builtins
 builtins.ring.begun.set()
-assert builtins.ring.may_go_on.wait(30)
+assert builtins.ring.may_go_on.wait({PATIENCE_S})
 from rings.one import One
 from rings.two import Two
 """,

@@ -11,6 +11,7 @@ import time
 import pytest
 from penstock.network import runtime
 from penstock.taskexecutor.worker.native_stacks import NativeStacks, UnavailableError, merged
+from support.patience import PATIENCE_S
 
 PYTHON = "libpython3.11.so.1.0"
 EVAL = ("_PyEval_EvalFrameDefault", PYTHON)
@@ -137,7 +138,7 @@ def waits(results, seen):
         os.close(end)
     one.close()
     other.close()
-    results.append((seen.wait(60), True))
+    results.append((seen.wait(PATIENCE_S), True))
 
 
 @pytest.mark.process

@@ -13,6 +13,7 @@ from penstock.rpc.job_certificate import SERVER_NAME, new_job_certificate
 from penstock.rpc.job_credentials import JobCredentials
 from penstock.taskexecutor.worker.job_networks import create_network_environment
 from penstock.taskexecutor.worker.launch import LaunchSpec, launch_spec_of, read_launch_spec
+from support.patience import PATIENCE_S
 
 CREDENTIALS = JobCredentials(b"token")
 
@@ -50,7 +51,7 @@ def test_encryption():
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=certificate)
         with (
-            socket.create_connection(environment.address, timeout=10) as raw,
+            socket.create_connection(environment.address, timeout=PATIENCE_S) as raw,
             context.wrap_socket(raw, server_hostname=SERVER_NAME) as client,
         ):
             assert client.getpeercert(binary_form=True) == certificate

@@ -37,6 +37,7 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError
 from penstock.network import runtime
 from penstock.testing import PipelineTestHarness, ProcessFunctionTestHarnesses
+from support.patience import PATIENCE_S
 
 BACKENDS = {
     "hashmap": {"state.backend.type": "hashmap"},
@@ -376,5 +377,5 @@ def test_the_pure_runtime_does_the_same():
         env=os.environ | {"PENSTOCK_RUNTIME": "pure"},
         cwd=Path(__file__).parents[3],
         check=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )

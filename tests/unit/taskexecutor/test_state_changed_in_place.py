@@ -28,6 +28,7 @@ from penstock.graph import operators
 from penstock.network import runtime
 from penstock.taskexecutor.state.snapshot import serialised
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness, PipelineTestHarness
+from support.patience import PATIENCE_S
 
 BACKENDS = {
     "hashmap": {"state.backend.type": "hashmap"},
@@ -432,5 +433,5 @@ def test_the_pure_runtime_does_the_same():
         env=os.environ | {"PENSTOCK_RUNTIME": "pure"},
         cwd=Path(__file__).parents[3],
         check=True,
-        timeout=180,
+        timeout=PATIENCE_S,
     )

@@ -221,7 +221,7 @@ def test_code_that_cannot_be_loaded_fails_though_its_error_gives_no_text(monkeyp
         """A thread whose time is over as soon as it waits for the text that never comes."""
 
         def join(self, timeout=None):
-            assert asked.wait(60)
+            assert asked.wait(PATIENCE_S)
             asked.clear()
 
     class Silent(Exception):

@@ -9,6 +9,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.taskexecutor.worker import task_executor
 from penstock.taskexecutor.worker.time_slice import wants_short_slices
+from support.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ assert (os.sched_getscheduler(0), os.nice(0)) == before, before
 @pytest.mark.parametrize("prefix", [[], ["nice", "-n", "7"]])
 def test_policy_and_niceness_stay(prefix):
     command = [*prefix, sys.executable, "-c", PROGRAM]
-    subprocess.run(command, check=True, env=os.environ, timeout=60)
+    subprocess.run(command, check=True, env=os.environ, timeout=PATIENCE_S)
 
 
 @pytest.mark.process
@@ -65,4 +66,4 @@ def test_a_thread_of_another_policy_is_left_alone():
         "assert not shorten_time_slices()\n"
         "assert os.sched_getscheduler(0) == os.SCHED_BATCH\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ, timeout=PATIENCE_S)
