@@ -26,6 +26,7 @@ from penstock.errors import (
     ConfigurationError,
     CorruptStreamError,
     JobExecutionError,
+    NoResourceAvailableError,
     TaskExecutorLostError,
 )
 from penstock.jobmaster.blob_server import BlobServer
@@ -404,6 +405,10 @@ class Dispatcher:
             self._await_other_report()
 
     def _worker_exited(self, end: WorkerExit) -> None:
+        if end.platform_lost:
+            error = NoResourceAvailableError(end.log_tail)
+            # The next driver has a platform of its own, so these jobs have not failed.
+            self._abandon_jobs(error, lambda master: master.next_driver_resumes)
         executor = self._resources.registered(end.executor_id)
         if executor is None:
             self._resources.worker_exited(end)
@@ -481,9 +486,11 @@ class Dispatcher:
         self._abandon_jobs(JobExecutionError("the cluster was shut down before the job ended"))
         self._resources.stop()
 
-    def _abandon_jobs(self, error: BaseException) -> None:
+    def _abandon_jobs(
+        self, error: BaseException, which: Callable[[JobMaster], bool] = lambda _: True
+    ) -> None:
         for master in list(self._jobs.values()):
-            if master is not None:
+            if master is not None and which(master):
                 master.abandon(error)
 
     def _kill_workers(self, job_id: bytes) -> None:

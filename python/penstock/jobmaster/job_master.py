@@ -67,6 +67,7 @@ class JobMaster:
 
     Attributes:
         checkpoints: The job's checkpoints, which receive the tasks' reports.
+        next_driver_resumes: Whether the job can continue in another driver.
 
     Args:
         on_ended: called once, when the job has reached a terminal status.
@@ -106,6 +107,7 @@ class JobMaster:
         self._on_stuck = on_stuck
         self._rebuilt = rebuilt
         self._pictures: SubtaskPictures = {}
+        self.next_driver_resumes = records is not None
         services = services or JobMasterServices()
         self._now_ms = services.clock.now_ms
         self._wall_offset_ms = services.clock.wall_ms() - self._now_ms()

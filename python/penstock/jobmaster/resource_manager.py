@@ -59,7 +59,7 @@ class WorkerExit:
     """The end of a worker, as its host saw it.
 
     ``hopeless`` says that another one would end in the same way, ``host_lost`` that its host is
-    lost, and the worker with it.
+    lost, and the worker with it, ``platform_lost`` that this driver can start no worker any more.
     """
 
     executor_id: str
@@ -68,6 +68,7 @@ class WorkerExit:
     log_tail: str = ""
     hopeless: bool = False
     host_lost: bool = False
+    platform_lost: bool = False
 
     def __str__(self) -> str:
         if self.host_lost:

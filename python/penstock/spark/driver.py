@@ -149,7 +149,7 @@ class SparkDriver(ResourceManagerDriver):
     def _without_spark(spec: WorkerSpec) -> WorkerExit:
         """Return the end of a worker that no other one can replace."""
         words = "the SparkContext that it was to run on is stopped"
-        return WorkerExit(spec.executor_id, None, None, words, hopeless=True)
+        return WorkerExit(spec.executor_id, None, None, words, hopeless=True, platform_lost=True)
 
     def _check_size(self, task: HostingTask) -> None:
         """Reject a task whose code Spark would write to a file.
