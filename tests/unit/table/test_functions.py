@@ -15,7 +15,7 @@ from penstock.table import types
 from penstock.table.arrow_types import python_values
 from penstock.table.errors import TableException, ValidationException
 from penstock.table.functions import numbers, registry
-from penstock.table.functions.accumulators import Variance
+from penstock.table.functions.accumulators import Average, Sum, Variance
 from penstock.table.functions.evaluation import Evaluator, Session, fold
 from penstock.table.plan import expressions as e
 from penstock.table.plan.binder import Binder
@@ -130,6 +130,8 @@ def test_values_and_types(text, expected, kind):
         ("JSON_OBJECT('a' VALUE 1, 'b' VALUE NULL ABSENT ON NULL)", '{"a":1}'),
         ("DATE '2024-01-31' + INTERVAL '1' MONTH", datetime.date(2024, 2, 29)),
         ("TIME '23:30:00' + INTERVAL '1' HOUR", datetime.time(0, 30)),
+        ("DATE '2024-06-01' + INTERVAL '-5' MONTH / 2", datetime.date(2024, 4, 1)),
+        ("INTERVAL '-0.005' SECOND / 2", datetime.timedelta(milliseconds=-2)),
         ("TIMESTAMPDIFF(MONTH, DATE '2024-01-31', DATE '2024-02-29')", 1),
         (
             "(TIMESTAMP '2024-01-02 10:00:00' - TIMESTAMP '2024-01-01 00:00:00') HOUR",
@@ -222,12 +224,24 @@ def test_extreme_arguments_do_not_fail_the_job(text, expected):
 def test_a_seed_that_is_no_constant_has_a_generator_for_each_row():
     batch = pa.RecordBatch.from_arrays([pa.array([7, 8, 7, None])], ["seed"])
     seed = e.Column(types.IntType(), 0, "seed")
-    before = dict(numbers._generators)
     call = registry.call("RAND_INTEGER", seed, e.Literal(types.IntType(False), 1000))
     one, other, again, none = Evaluator([call], Session()).column(call, batch).to_pylist()
     assert (one, none) == (again, None)
     assert one != other
-    assert numbers._generators == before
+
+
+def test_calls_with_one_constant_seed_have_generators_of_their_own():
+    calls = [bound("RAND(7)"), bound("RAND(7)")]
+    batch = pa.RecordBatch.from_arrays([pa.array([0, 0])], ["$"])
+    for _ in range(2):  # not even another query continues them
+        evaluator = Evaluator(calls, Session())
+        first, second = (
+            [column.to_pylist() for column in evaluator.evaluate(batch)] for _ in range(2)
+        )
+        generator = numbers.JavaRandom(7)
+        expected = [generator.next_double() for _ in range(4)]
+        assert first == [expected[:2]] * 2
+        assert second == [expected[2:]] * 2
 
 
 def test_variances_of_large_numbers_keep_their_digits():
@@ -240,6 +254,15 @@ def test_variances_of_large_numbers_keep_their_digits():
         for number in (*numbers, first):
             accumulator = variance.add(accumulator, number)
         assert variance.result(variance.retract(accumulator, first)) == 2 / 3
+
+
+def test_sums_of_decimals_retract_all_digits():
+    large, small = D("12345678901234567890123456789012345678"), D(5)
+    for function in (Sum(types.DecimalType(38, 0)), Average(types.DecimalType(38, 6))):
+        accumulator = function.create()
+        for number in (large, small):
+            accumulator = function.add(accumulator, number)
+        assert function.result(function.retract(accumulator, large)) == small
 
 
 def test_local_times_follow_the_session():

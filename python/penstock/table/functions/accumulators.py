@@ -97,7 +97,10 @@ class Sum(Accumulator):
 
     def retract(self, accumulator: tuple[Any, int], *values: Any) -> tuple[Any, int]:
         """Subtract a value."""
-        return self._sum(accumulator[0], -values[0]), accumulator[1] - 1
+        value = values[0]
+        # The minus of Python would round a DECIMAL to the 28 digits of the default context.
+        negative = _CONTEXT.minus(value) if self._is_decimal else -value
+        return self._sum(accumulator[0], negative), accumulator[1] - 1
 
     def merge(self, accumulator: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
         """Return the sum of both."""

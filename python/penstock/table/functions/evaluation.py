@@ -27,6 +27,8 @@ from penstock.table.time_zones import time_zone
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.table.functions.numbers import JavaRandom
+
 #: Functions without errors, whose values for rows that do not need them cost little.
 _SAFE: Final = frozenset(
     [
@@ -86,6 +88,8 @@ class Evaluator:
         self._call_python = call_python
         #: The watermark, for CURRENT_WATERMARK; set by the operator.
         self.watermark: int | None = None
+        #: By the id of a call with a constant seed: its generator of random numbers.
+        self.generators: dict[int, JavaRandom] = {}
 
     def evaluate(self, batch: Any) -> list[Any]:
         """Return one array for each expression, as long as the batch."""

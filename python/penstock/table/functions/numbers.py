@@ -398,14 +398,11 @@ class JavaRandom:
         return ((high << 27) + low) / float(1 << 53)
 
 
-#: The generators of constant seeds, each of which continues from row to row.
-_generators: dict[int, JavaRandom] = {}
-
-
 def _random_kernel(with_seed: int, unseeded: Callable[..., Any], seeded: Callable[..., Any]) -> Any:
     """Return the kernel of a random function.
 
-    As in Flink, a seed that is not a constant has a new generator for each row.
+    As in Flink, a call with a constant seed has a generator of its own, which continues from row to
+    row, and a seed that is not a constant has a new one for each row.
 
     Args:
         with_seed: The number of arguments if the first one is a seed.
@@ -413,21 +410,22 @@ def _random_kernel(with_seed: int, unseeded: Callable[..., Any], seeded: Callabl
         seeded: The same, given a generator first.
     """
     unseeded_rows = rowwise(unseeded)
-
-    def of_constant(seed: int, *rest: Any) -> Any:
-        return seeded(_generators.setdefault(seed, JavaRandom(seed)), *rest)
-
-    constant_rows = rowwise(of_constant)
     column_rows = rowwise(lambda seed, *rest: seeded(JavaRandom(seed), *rest))
 
-    def kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+    def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
         import pyarrow as pa
 
         if len(arguments) < with_seed:
             return unseeded_rows(arguments, rows, call)
-        is_column = isinstance(arguments[0], pa.Array)
-        return (column_rows if is_column else constant_rows)(arguments, rows, call)
+        seed = arguments[0]
+        if isinstance(seed, pa.Array) or not seed.is_valid:
+            return column_rows(arguments, rows, call)
+        generator = evaluator.generators.get(id(call))
+        if generator is None:
+            generator = evaluator.generators[id(call)] = JavaRandom(seed.as_py())
+        return rowwise(lambda _, *rest: seeded(generator, *rest))(arguments, rows, call)
 
+    kernel.needs_session = True  # type: ignore[attr-defined]
     return kernel
 
 

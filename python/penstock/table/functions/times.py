@@ -7,7 +7,7 @@ import datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.errors import TableException, ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to, compared
 from penstock.table.functions.registry import (
@@ -135,13 +135,21 @@ def as_datetime(value: Any) -> datetime.datetime:
     return datetime.datetime.combine(value, datetime.time())
 
 
+def _divided(value: Any, by: Any) -> Any:
+    if not int(by):
+        raise TableException("/ by zero in the division of an interval")
+    if isinstance(value, datetime.timedelta):
+        return _quotient(value // MILLISECOND, int(by)) * MILLISECOND
+    return _quotient(value, int(by))
+
+
 define("TIME +", "any any", INT, _moved(1))
 define("TIME -", "any any", INT, _moved(-1))
 define("TIME DIFFERENCE", "any any", INT, rowwise(_difference, options=True), bind=_difference_bind)
 define("INTERVAL +", "any any", INT, rowwise(lambda a, b: a + b))
 define("INTERVAL -", "any any", INT, rowwise(lambda a, b: a - b))
 define("INTERVAL *", "any any", INT, rowwise(lambda a, b: a * int(b)))
-define("INTERVAL /", "any any", INT, rowwise(lambda a, b: a // int(b)))
+define("INTERVAL /", "any any", INT, rowwise(_divided))
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -403,7 +411,9 @@ def _diff(start: Any, end: Any, unit: str) -> int:
 
 
 def _quotient(value: int, by: int) -> int:
-    return value // by if value >= 0 else -(-value // by)
+    """Divide as Java does, toward zero."""
+    found = abs(value) // abs(by)
+    return found if (value < 0) == (by < 0) else -found
 
 
 def _months_between(first: datetime.datetime, last: datetime.datetime) -> int:
