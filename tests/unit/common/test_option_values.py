@@ -80,6 +80,7 @@ def test_texts_that_are_no_value(value_type, text):
         (IntegerType(1, 32768), "32769", "must be a whole number from 1 to 32768"),
         (IntegerType(0, infinite=True), "-1", "must be a whole number from 0, or infinite"),
         (DurationType(10), "9 ms", "must be a duration, at least 10 ms: a number and a unit"),
+        (DurationType(), "999 µs", "must be 0, or at least 1 ms"),
         (MemorySizeType(1 << 10, 1 << 20), "2 mb", "must be a memory size from 1 kb to 1 mb"),
         (MemorySizeType(1 << 20, may_be_zero=True), "1 kb", "must be a memory size from 1 mb"),
         (MemorySizeType(1 << 20, may_be_zero=True), "-1", "must be a memory size from 1 mb, or"),

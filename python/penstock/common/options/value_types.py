@@ -153,13 +153,16 @@ class DurationType(ValueType[int]):
     def parse(self, text: str) -> int:
         """Read a number and a unit, or an ISO 8601 duration."""
         try:
-            millis = Duration.parse(text).to_millis()
+            nanos = Duration.parse(text).to_nanos()
         except ConfigurationError:
-            millis = -1
+            nanos = -1
+        millis = nanos // 10**6
         if millis < self._least_ms:
             raise ValueError(
                 f"must be a {self.name}: a number and a unit (ms, s, min, h, d), as in '10 s'"
             )
+        if nanos and not millis:
+            raise ValueError("must be 0, or at least 1 ms")
         return millis
 
     def text(self, value: Any) -> str:
