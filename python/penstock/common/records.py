@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.exception_deadline import repr_in_time
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _SCALARS: Final = frozenset(
     {bool, int, float, str, bytes, type(None), date, datetime, time, Decimal}
 )
+
+_METHODS: Final = (BuiltinMethodType, MethodType)
 
 
 @lru_cache(maxsize=1024)
@@ -67,10 +70,11 @@ def record_field(record: Any, name: str) -> Any:
             return record[name]
         except (KeyError, ValueError, AttributeError):
             raise _no_field(record, name) from None
-    try:
-        return getattr(record, name)
-    except AttributeError:
-        raise _no_field(record, name) from None
+    found = getattr(record, name, None)
+    # A missing field may be the name of a method, such as `count` and `index` of tuples.
+    if (found is None and not hasattr(record, name)) or isinstance(found, _METHODS):
+        raise _no_field(record, name)
+    return found
 
 
 def plain_fields(record: Any, names: Sequence[str]) -> list[Any]:

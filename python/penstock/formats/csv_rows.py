@@ -239,9 +239,12 @@ def _read_date(text: str) -> datetime.date:
 
 def _read_time(text: str) -> datetime.time:
     try:
-        return datetime.time.fromisoformat(text.strip())
+        found = datetime.time.fromisoformat(text.strip())
+        if found.tzinfo is not None:
+            raise ValueError
     except ValueError:
         raise Misfit(f"{text!r} is not a time such as 23:59:00") from None
+    return found
 
 
 def _read_timestamp(text: str) -> datetime.datetime:

@@ -142,6 +142,15 @@ def test_a_name_that_a_record_does_not_have_fails_with_the_record(make):
         results(lambda s: s.key_by("usr").process(KeyOf()), [make("ada", 1, 2.0)])
 
 
+@pytest.mark.parametrize(
+    "made", [Click("ada", 1, 2.0), ("ada", 1), ModelClick(user="ada", day=1, price=2.0)]
+)
+def test_methods_of_records_are_no_fields(made):
+    name = "model_dump" if isinstance(made, ModelClick) else "count"
+    with pytest.raises(InvalidProgramError, match=f"'ada'.*no field '{name}'"):
+        results(lambda s: s.key_by(name).process(KeyOf()), [made])
+
+
 def test_a_function_and_a_name_are_no_key():
     stream = PipelineTestHarness().source("in", CLICK)
     with pytest.raises(InvalidProgramError, match="key_by takes one function, or names of fields"):

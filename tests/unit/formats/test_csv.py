@@ -154,6 +154,8 @@ def test_times_decimals_and_bytes():
 def test_invalid_values_and_settings_are_rejected():
     with pytest.raises(FormatError, match="the field 'f1': 'x' is not a whole number; the row is"):
         writer(TEXTS).serialize(("a", "x", 1.0, True))
+    with pytest.raises(FormatError, match="'10:00:00\\+01:00' is not a time"):
+        reader(Types.ROW([Types.SQL_TIME()])).deserialize(b"10:00:00+01:00")
     with pytest.raises(InvalidProgramError, match="one character"):
         CsvRowDeserializationSchema.Builder(FIELDS).set_field_delimiter("ab")
     with pytest.raises(InvalidProgramError, match="line feed"):

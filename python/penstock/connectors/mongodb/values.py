@@ -161,7 +161,7 @@ def _boolean(value: Any) -> bool:
 def _whole(bits: int) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         number = value.to_decimal() if hasattr(value, "to_decimal") else value
-        if isinstance(number, float) and not math.isfinite(number):
+        if isinstance(number, bool) or (isinstance(number, float) and not math.isfinite(number)):
             raise ValueError("expected an integer")
         whole = int(number)
         if whole != number or not -(1 << bits - 1) <= whole < 1 << bits - 1:
