@@ -46,6 +46,9 @@ def test_create_table_with_everything():
     [
         ("STRING", "STRING"),
         ("VARCHAR(3) NOT NULL", "VARCHAR(3) NOT NULL"),
+        ("VARCHAR", "STRING"),
+        ("VARBINARY", "BYTES"),
+        ("CHAR", "CHAR(1)"),
         ("DECIMAL", "DECIMAL(10, 0)"),
         ("TIMESTAMP", "TIMESTAMP(6)"),
         ("TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP_LTZ(3)"),

@@ -23,13 +23,14 @@ _PLAIN: dict[str, type[Any]] = {
     "DATE": types.DateType,
     "NULL": types.NullType,
 }
-_LENGTHS: dict[str, tuple[type[Any], int]] = {
-    "CHAR": (types.CharType, 1),
-    "CHARACTER": (types.CharType, 1),
-    "VARCHAR": (types.VarCharType, 1),
-    "BINARY": (types.BinaryType, 1),
-    "VARBINARY": (types.VarBinaryType, 1),
+_LENGTHS: dict[str, type[Any]] = {
+    "CHAR": types.CharType,
+    "CHARACTER": types.CharType,
+    "VARCHAR": types.VarCharType,
+    "BINARY": types.BinaryType,
+    "VARBINARY": types.VarBinaryType,
 }
+_LONGEST = 0x7FFFFFFF
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 
 
@@ -59,17 +60,18 @@ class TypeParsing:
         if name in _PLAIN:
             return _PLAIN[name]()
         if name in _LENGTHS:
-            cls, default = _LENGTHS[name]
+            cls = _LENGTHS[name]
             if name in ("CHAR", "CHARACTER") and self._match_text_seq("VARYING"):
                 cls = types.VarCharType
             if name == "BINARY" and self._match_text_seq("VARYING"):
                 cls = types.VarBinaryType
             numbers = self._type_numbers()
+            default = _LONGEST if cls in (types.VarCharType, types.VarBinaryType) else 1
             return cls(numbers[0] if numbers else default)
         if name == "STRING":
-            return types.VarCharType(0x7FFFFFFF)
+            return types.VarCharType(_LONGEST)
         if name == "BYTES":
-            return types.VarBinaryType(0x7FFFFFFF)
+            return types.VarBinaryType(_LONGEST)
         if name in _DECIMALS:
             return types.DecimalType(*(self._type_numbers() or (10, 0)))
         if name == "DOUBLE":
