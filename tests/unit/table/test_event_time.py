@@ -90,6 +90,22 @@ def test_late_rows_are_dropped_and_counted(start):
     assert metrics["numRowsInColumns"] == 2
 
 
+def test_late_rows_of_a_window_join_are_counted(start):
+    windows = "TABLE(TUMBLE(TABLE {}, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
+    query = start(
+        f"SELECT l.n, r.n FROM {windows.format('t')} AS l LEFT JOIN {windows.format('u')} AS r "
+        "ON l.k = r.k AND l.window_start = r.window_start AND l.window_end = r.window_end"
+    )
+    query.give("t", rows(("a", 1, 3)))
+    query.harness.process_watermark("t", ms(12))
+    query.harness.process_watermark("u", ms(12))
+    query.give("t", rows(("a", 2, 4)))
+    query.give("u", rows(("a", 3, 3), ("a", 4, 5), ("a", 5, 13)))
+    query.end()
+    assert query.changes() == [(0, (1, None))]
+    assert query.harness.metrics("WindowJoin")["numLateRecordsDropped"] == 3
+
+
 def test_open_windows_survive_a_snapshot(start):
     first = start(TUMBLE)
     first.give("t", rows(("a", 1, 1), ("a", 2, 15)))

@@ -62,6 +62,8 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         self.tables = tuple(context.keyed_state.table(name, "value") for name in ("left", "right"))
         self.times: set[int] = set()
         self.watermark = MIN_TIMESTAMP
+        #: Rows whose time had passed.
+        self.late_rows = 0
 
     def open(self) -> None:
         """Note the times that have not passed, and open the user functions."""
@@ -90,6 +92,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         rows = rows_of(batch, self.widths[side])
         for text, time, row in zip(texts, times, rows, strict=True):
             if time <= self.watermark:
+                self.late_rows += 1
                 continue
             self.times.add(time)
             found = table.map(time)
@@ -187,6 +190,7 @@ class WindowJoinOperator(FinalJoinOperator):
         super().__init__(context, inputs, output, has_kinds, kind, keys, condition, session)
         self.end_indexes = end_index, other_end_index
         self.local = LocalTime(session, is_zoned=is_zoned)
+        context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def times_of(self, side: int, batch: pa.RecordBatch) -> list[int]:
         """Return the last ms of the window of each row."""
