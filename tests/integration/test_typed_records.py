@@ -1,14 +1,22 @@
 """Records of classes in a running job: their classes are shipped, and their fields are columns.
 
-Method: a frame becomes records, which workers change, and a frame again.
+Method: a frame becomes records, which workers change, and a frame again; tables of lakes are
+written from records and read as records.
 """
 
+import datetime
 from dataclasses import dataclass
+from enum import Enum
 
 import pandas
-from penstock.common import Types
+import pytest
+from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.delta import DeltaSink, DeltaSource
+from penstock.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from penstock.expressions import field
+from pyiceberg.catalog import load_catalog
+from support.environments import in_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +24,27 @@ class Sale:
     shop: str
     price: float
     currency: str = "EUR"
+
+
+class State(Enum):
+    PAID = "paid"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    town: str
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    number: int
+    state: State
+    at: datetime.datetime
+    to: Place | None
+    tags: tuple[str, str]
+    others: list[Place]
 
 
 def doubled(sale: Sale) -> Sale:
@@ -43,3 +72,32 @@ def test_a_wrong_annotation_changes_no_result():
     sales = env.from_collection([Sale("a", 1.0), Sale("b", 2.0)], Types.of(Sale))
     shops = sales.rebalance().map(lies).key_by(lambda shop: shop).reduce(lambda a, b: a)
     assert sorted(shops.execute_and_collect(limit=2)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("lake", ["delta", "iceberg"])
+def test_a_table_of_a_lake_is_written_from_records_and_read_as_records(lake, tmp_path):
+    if lake == "delta":
+        sink = DeltaSink(str(tmp_path / "t"), Types.of(Order))
+    else:
+        catalog = {
+            "type": "sql",
+            "uri": f"sqlite:///{tmp_path}/catalog.db",
+            "warehouse": f"file://{tmp_path}/warehouse",
+        }
+        load_catalog("default", **catalog).create_namespace("db")
+        sink = IcebergSink("db.t", Types.of(Order), catalog=catalog)
+    at, rome = datetime.datetime(2026, 3, 8, 2, 30), Place("Rome", None)
+    orders = [
+        Order(1, State.PAID, at, rome, ("a", "b"), [rome]),
+        Order(2, State.OPEN, at, None, ("", "c"), []),
+    ]
+    env = in_process(1)
+    env.from_collection(orders).sink_to(sink)
+    env.execute()
+    if lake == "delta":
+        source = DeltaSource.for_snapshot(str(tmp_path / "t"))
+    else:
+        source = IcebergSource.for_snapshot("db.t", catalog=catalog)
+    rows = in_process(1).from_source(source, WatermarkStrategy.no_watermarks(), "lake")
+    with rows.as_records(Order).execute_and_collect() as found:
+        assert sorted(found, key=lambda order: order.number) == orders

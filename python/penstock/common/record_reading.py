@@ -74,6 +74,8 @@ class RecordReader:
                 self._later.append(field.name)
             elif field.alias != field.name:
                 self._parameters[field.name] = field.alias
+        if hasattr(self._class, "__pydantic_core_schema__"):
+            self._parameters = _aliases(self._class)
 
     def __call__(self, value: Any) -> Any:
         """Return an instance with the fields of a row, dictionary, tuple or other record.
@@ -166,6 +168,32 @@ def _attrs_fields(cls: Any) -> tuple[Any, ...]:
     return found
 
 
+def _aliases(model: Any) -> dict[str, str]:
+    """Return the aliases that a pydantic model validates instead of the names of its fields.
+
+    Raises:
+        InvalidProgramError: An alias is not a single name.
+    """
+    config = model.model_config
+    if config.get("populate_by_name") or config.get("validate_by_name"):
+        return {}
+    aliases = {}
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias
+        for choice in getattr(alias, "choices", ()):
+            if isinstance(choice, str):
+                alias = choice
+                break
+        if alias is not None and not isinstance(alias, str):
+            raise InvalidProgramError(
+                f"rows cannot become a {model.__name__}: the field {name!r} is validated by "
+                f"{alias}, which is not a name; set populate_by_name=True in its model_config"
+            )
+        if alias is not None:
+            aliases[name] = alias
+    return aliases
+
+
 def _elements(read: Any) -> Any:
     return None if read is None else lambda values: [read(value) for value in values]
 
@@ -179,7 +207,8 @@ def _entries(read_key: Any, read_value: Any) -> Any:
 
 def _tuple(readers: list[Any]) -> Any:
     if not any(readers):
-        return None
+        # A tuple in a column is read as a row.
+        return lambda values: tuple(values) if isinstance(values, Row | list) else values
     return lambda values: tuple(
         value if read is None else read(value) for read, value in zip(readers, values, strict=True)
     )

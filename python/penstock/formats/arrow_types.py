@@ -209,9 +209,9 @@ def table_schema(given: Any, row_type: RowTypeInfo) -> Any:
 
     Its instants are in UTC, the only zone in the formats of tables.
     """
-    if isinstance(given, RowTypeInfo):
-        return arrow_schema(row_type)
     pa = arrow_library("a table")
+    if not isinstance(given, pa.Schema):
+        return arrow_schema(row_type)
     return pa.schema([field.with_type(_of_utc(pa, field.type)) for field in given])
 
 
