@@ -74,11 +74,23 @@ def compared(left: Expression, right: Expression, what: str) -> list[Expression]
 
 def _comparison(operator: str) -> Callable[..., Expression]:
     def bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
-        left, right = compared(arguments[0], arguments[1], operator)
+        left, right = arguments
+        if operator not in ("=", "<>"):
+            left, right = _as_number(left, right), _as_number(right, left)
+        left, right = compared(left, right, operator)
         nullable = _any_null(arguments)
         return Call(BOOLEAN.with_nullability(nullable), operator, (left, right))
 
     return bind
+
+
+def _as_number(value: Expression, other: Expression) -> Expression:
+    """Cast a text that is ordered before or after a number, as Calcite does."""
+    if not (rules.is_text(value.type) and rules.is_numeric(other.type)):
+        return value
+    kind = rules.common_type([other.type, types.BigIntType()])
+    assert kind is not None
+    return cast_to(value, kind)
 
 
 def _compare(operator: str) -> Any:
