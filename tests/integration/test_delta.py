@@ -49,6 +49,14 @@ def test_rows_are_appended_a_version_for_each_commit(tmp_path):
     assert sorted(read(tmp_path / "t", ["text"], 1), key=str) == [Row(text="a"), Row(text=None)]
 
 
+def test_a_folder_may_have_any_name(tmp_path):
+    """Deltalake encodes it in the URLs of files."""
+    place = tmp_path / "Übersicht #1" / "t"
+    place.parent.mkdir()
+    write(place, PAIRS, partition_by=["text"])
+    assert sorted(read(place), key=str) == PAIRS
+
+
 @pytest.mark.parametrize("partition_by", [[], ["text"]])
 def test_a_table_is_reached_by_its_storage_options(partition_by):
     """In driver and workers, although penstock has no options of its own for the store."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.common.argument_kinds import checks_arguments
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.common.typeinfo import TypeInformation
-
-_Value = TypeVar("_Value")
 
 
 @checks_arguments
@@ -67,14 +65,16 @@ class DeltaSource:
             ),
             is_utc_timestamp=True,  # the table defines which timestamps have a zone, not the file
         )
-        uris = [sink_path(uri) for uri in table.file_uris()]
+        base = sink_path(table_uri)
         actions = pa.table(table.get_add_actions(flatten=True))
+        uris = [file_uri(path, base) for path in actions["path"].to_pylist()]
         if partitions:
-            values = by_uri(_partition_values(actions, partitions, wanted), uris)
+            values = dict(zip(uris, _partition_values(actions, partitions, wanted), strict=True))
             file_format = _WithPartitions(file_format, row_type_of(wanted, "DeltaSource"), values)
         store = None
-        if storage_options is not None and "://" in sink_path(table_uri):
-            store = _TableFiles(sink_path(table_uri), storage_options, _sizes(actions, uris))
+        if storage_options is not None and "://" in base:
+            sizes = dict(zip(uris, actions["size_bytes"].to_pylist(), strict=True))
+            store = _TableFiles(base, storage_options, sizes)
         return FileSource(file_format, tuple(uris), store=store)
 
     @staticmethod
@@ -189,40 +189,22 @@ class _TableFiles:
             return files.open_input_file(name)
 
 
-def _sizes(actions: Any, uris: list[str]) -> dict[str, int]:
-    """Return the size of each file of a table, by its URL, from the log."""
-    sizes = dict(zip(_file_paths(actions), actions["size_bytes"].to_pylist(), strict=True))
-    return by_uri(sizes, uris)
+def file_uri(path: str, table: str) -> str:
+    """Return the path or URL of a file of a table.
 
-
-def _file_paths(actions: Any) -> list[str]:
-    """Return the paths of files as in their URLs; the log's paths are encoded once more."""
-    return [unquote(path) for path in actions["path"].to_pylist()]
-
-
-def by_uri(values: Mapping[str, _Value], uris: list[str]) -> dict[str, _Value]:
-    """Return values of files by their URLs.
+    Deltalake returns URLs even for local tables: they encode the names of the folders above.
 
     Args:
-        values: The values by the paths in the log, which are relative to the table, or URLs for
-            files that other tables share.  Files in different folders may have the same name.
-        uris: The URLs of the same files.
+        path: The path in the log, which is encoded once more than the name of the file.  It is
+            relative to the table, or a URL for a file that other tables share.
+        table: The absolute path or the URL of the table.
     """
-    found = {}
-    for uri in uris:
-        path = uri
-        while path not in values:
-            _, slash, path = path.partition("/")
-            if not slash:
-                raise SourceError(f"DeltaSource: {uri} is not among the files of the table's log")
-        found[uri] = values[path]
-    return found
+    name = unquote(path)
+    return sink_path(name) if "://" in name else f"{table.rstrip('/')}/{name}"
 
 
-def _partition_values(
-    actions: Any, partitions: list[str], schema: Any
-) -> dict[str, dict[str, Any]]:
-    """Return the values of the partition columns, by the path of the file."""
+def _partition_values(actions: Any, partitions: list[str], schema: Any) -> list[dict[str, Any]]:
+    """Return the values of the partition columns for each file."""
     import pyarrow as pa
 
     columns = [
@@ -232,10 +214,7 @@ def _partition_values(
         )
         for name in partitions
     ]
-    return {
-        name: dict(zip(partitions, values, strict=True))
-        for name, *values in zip(_file_paths(actions), *columns, strict=True)
-    }
+    return [dict(zip(partitions, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 class _WithPartitions(BulkFormat):
