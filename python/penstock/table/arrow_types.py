@@ -11,6 +11,7 @@
 | INTERVAL of days to seconds; of years and months | duration[ms]; int32, of months |
 | ARRAY, MAP, ROW | list, map, struct |
 | MULTISET<t> | map<t, int32> |
+| RAW | binary, of a pickled value |
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.types import Row
+from penstock.serialization.code_pickle import dumps
+from penstock.serialization.imports import unpickled
 from penstock.table import types
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ _SIMPLE: Final[dict[type[types.DataType], str]] = {
     types.VarCharType: "utf8",
     types.BinaryType: "binary",
     types.VarBinaryType: "binary",
+    types.RawType: "binary",
     types.DateType: "date32",
     types.YearMonthIntervalType: "int32",
 }
@@ -59,7 +63,7 @@ def arrow_type(data_type: types.DataType) -> pa.DataType:
     """Return the Arrow type of a column of a data type.
 
     Raises:
-        TypeError: Arrow has no such type, as for RAW.
+        TypeError: Arrow has no such type.
     """
     import pyarrow as pa
 
@@ -113,7 +117,10 @@ def data_type_of_arrow(arrow: pa.DataType, nullable: bool = True) -> types.DataT
 
     kinds = pa.types
     for data_class, name in _SIMPLE.items():
-        if data_class is types.YearMonthIntervalType or arrow != getattr(pa, name)():
+        if (
+            data_class in (types.YearMonthIntervalType, types.RawType)
+            or arrow != getattr(pa, name)()
+        ):
             continue
         if issubclass(data_class, (types.CharType, types.VarCharType)):
             return types.DataTypes.STRING(nullable)
@@ -271,6 +278,7 @@ _TO_ARROW: Final[dict[type[types.DataType], Callable[[Any, Any], Any]]] = {
     types.LocalZonedTimestampType: _to_instant,
     types.BinaryType: lambda value, _: bytes(value),
     types.VarBinaryType: lambda value, _: bytes(value),
+    types.RawType: lambda value, _: dumps(value),
 }
 
 
@@ -299,6 +307,8 @@ def python_values(
             return _collections(array, data_type, bytes_type, named_rows)
         case types.BinaryType() | types.VarBinaryType():
             return [None if v is None else bytes_type(v) for v in array.to_pylist()]
+        case types.RawType():
+            return [None if v is None else unpickled(v) for v in array.to_pylist()]
         case types.TimestampType() | types.LocalZonedTimestampType() | types.TimeType():
             if data_type.precision > 6:
                 array = _without_nanoseconds(array)

@@ -455,6 +455,24 @@ class GenericInMemoryCatalog(Catalog):
                 f"Table {table_path} has the partition {partition_spec.get_partition_spec()}"
             )
 
+    def alter_partition(
+        self,
+        table_path: ObjectPath,
+        partition_spec: CatalogPartitionSpec,
+        new_partition: CatalogPartition,
+        ignore_if_not_exists: bool,
+    ) -> None:
+        """Replace a partition.
+
+        Raises:
+            PartitionNotExistException: It is missing, and ``ignore_if_not_exists`` is False.
+        """
+        partitions = self._partitions(table_path)
+        if partition_spec in partitions:
+            partitions[partition_spec] = new_partition
+        elif not ignore_if_not_exists:
+            self.get_partition(table_path, partition_spec)
+
     def drop_partition(
         self,
         table_path: ObjectPath,

@@ -63,6 +63,10 @@ class ObjectPath:
         """Return ``database.object``."""
         return f"{self.database_name}.{self.object_name}"
 
+    def compare_to(self, other: ObjectPath) -> int:
+        """Return a number below, at or above 0 if this path sorts before, with or after another."""
+        return (self > other) - (self < other)
+
     def __str__(self) -> str:
         return self.get_full_name()
 
@@ -302,6 +306,10 @@ class CatalogFunction:
         """Return a description of the function."""
         return f"This is a user-defined function in {self.language}: {self.class_name}"
 
+    def get_options(self) -> dict[str, str]:
+        """Return the options, which a function in Python lacks."""
+        return {}
+
     def is_generic(self) -> bool:
         """Return True: the function is not specific to another system."""
         return True
@@ -355,6 +363,14 @@ class CatalogPartition:
     def copy(self) -> CatalogPartition:
         """Return an equal partition."""
         return replace(self)
+
+    def get_description(self) -> str | None:
+        """Return the comment."""
+        return self.comment
+
+    def get_detailed_description(self) -> str | None:
+        """Return the comment."""
+        return self.comment
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.table.arrow_types import arrow_schema, arrow_type, data_type_of_arrow
+from penstock.table.arrow_types import (
+    arrow_schema,
+    arrow_type,
+    data_type_of_arrow,
+    python_values,
+)
 from penstock.table.connectors.batches import has_kinds, kinds_of
 from penstock.table.job import row_type_of
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
-from penstock.table.types import DataType, RowField, RowType
+from penstock.table.types import DataType, RawType, RowField, RowType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +80,11 @@ def to_pandas(table: Table) -> pd.DataFrame:
     kinds = [kind for _, found in plain for kind in found]
     if any(kind != INSERT for kind in kinds):
         made = made.take(pa.array(_remaining(made, kinds), pa.int64()))
-    return made.to_pandas(date_as_object=True)
+    frame = made.to_pandas(date_as_object=True)
+    for i, field in enumerate(row_type):
+        if isinstance(field.data_type, RawType):
+            frame.isetitem(i, python_values(made.column(i), field.data_type))
+    return frame
 
 
 def _plain(batch: Any, schema: Any) -> tuple[Any, list[int]]:

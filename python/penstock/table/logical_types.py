@@ -541,10 +541,8 @@ class RowType(DataType):
 class RawType(DataType):
     """The type of Python objects that SQL passes through unchanged."""
 
-    _NAME = "RAW"
-
-    def __repr__(self) -> str:
-        return "RawType()"
+    # As in Flink, for which a Python object is an array of bytes.
+    _NAME = "RAW('[B', '...')"
 
 
 def check_range(what: str, value: int, least: int, most: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,13 @@ class Column:
     ) -> MetadataColumn:
         """Return a column that the connector provides besides the records' fields."""
         return MetadataColumn(name, data_type, None, metadata_key, is_virtual)
+
+    @staticmethod
+    def computed(name: str, resolved_expression: Any) -> ComputedColumn:
+        """Return a column that an expression of a resolved schema computes."""
+        return ComputedColumn(
+            name, resolved_expression.type, None, resolved_expression, str(resolved_expression)
+        )
 
     def get_name(self) -> str:
         """Return the name."""
@@ -192,6 +200,11 @@ class WatermarkSpec:
     watermark_expression: Any
     text: str = ""
 
+    @staticmethod
+    def of(rowtime_attribute: str, watermark_expression: Any) -> WatermarkSpec:
+        """Return the watermark of a column from an expression of a resolved schema."""
+        return WatermarkSpec(rowtime_attribute, watermark_expression, str(watermark_expression))
+
     def get_rowtime_attribute(self) -> str:
         """Return the name of the column."""
         return self.rowtime_attribute
@@ -210,8 +223,13 @@ class WatermarkSpec:
         return self.as_summary_string()
 
 
-class Constraint:
-    """A constraint of a table."""
+@dataclass(frozen=True)
+class Constraint(ABC):
+    """A constraint of a table.
+
+    Attributes:
+        name: The name of the constraint.
+    """
 
     class ConstraintType(Enum):
         """Kinds of constraints."""
@@ -219,31 +237,42 @@ class Constraint:
         PRIMARY_KEY = 0
         UNIQUE_KEY = 1
 
-
-@dataclass(frozen=True)
-class UniqueConstraint(Constraint):
-    """A primary key.
-
-    Attributes:
-        name: The name of the constraint.
-        columns: The names of its columns.
-    """
-
     name: str
-    columns: tuple[str, ...]
-
-    @staticmethod
-    def primary_key(name: str, columns: Sequence[str]) -> UniqueConstraint:
-        """Return a primary key."""
-        return UniqueConstraint(name, tuple(columns))
 
     def get_name(self) -> str:
         """Return the name."""
         return self.name
 
     def is_enforced(self) -> bool:
-        """Return False: the engine relies on the key and does not check it."""
+        """Return False: the engine relies on the constraint and does not check it."""
         return False
+
+    @abstractmethod
+    def get_type(self) -> Constraint.ConstraintType:
+        """Return the kind of the constraint."""
+
+    @abstractmethod
+    def as_summary_string(self) -> str:
+        """Return the constraint as in CREATE TABLE."""
+
+    def __str__(self) -> str:
+        return self.as_summary_string()
+
+
+@dataclass(frozen=True)
+class UniqueConstraint(Constraint):
+    """A primary key.
+
+    Attributes:
+        columns: The names of its columns.
+    """
+
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def primary_key(name: str, columns: Sequence[str]) -> UniqueConstraint:
+        """Return a primary key."""
+        return UniqueConstraint(name, tuple(columns))
 
     def get_type(self) -> Constraint.ConstraintType:
         """Return PRIMARY_KEY."""
@@ -261,9 +290,6 @@ class UniqueConstraint(Constraint):
         """Return the constraint as in CREATE TABLE."""
         quoted = ", ".join(f"`{column}`" for column in self.columns)
         return f"CONSTRAINT `{self.name}` PRIMARY KEY ({quoted}) NOT ENFORCED"
-
-    def __str__(self) -> str:
-        return self.as_summary_string()
 
 
 class ResolvedSchema:

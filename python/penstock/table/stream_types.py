@@ -47,9 +47,11 @@ def data_type_of(info: TypeInformation | None) -> types.DataType:
     """Return the SQL type of the records of a stream.
 
     Raises:
-        ValidationException: The stream has no declared type, or SQL has no such type.
+        ValidationException: SQL has no such type.
     """
     match info:
+        case None | c.PickledBytesTypeInfo():
+            return types.RawType()
         case BasicTypeInfo():
             return _BASIC[info.basic_type]
         case c.RowTypeInfo():

@@ -8,10 +8,15 @@ from penstock.table.catalog import (
     CatalogFunction,
     CatalogPartition,
     CatalogPartitionSpec,
+    Column,
+    Constraint,
     GenericInMemoryCatalog,
     ObjectIdentifier,
     ObjectPath,
+    UniqueConstraint,
+    WatermarkSpec,
 )
+from penstock.table.plan.expressions import Literal
 from penstock.table.schema import Schema
 from penstock.table.types import DataTypes
 
@@ -76,6 +81,12 @@ def test_partitions():
     monday = CatalogPartitionSpec({"day": "mon"})
     catalog.create_partition(path, monday, CatalogPartition(), False)
     assert catalog.list_partitions(path) == [monday]
+    catalog.alter_partition(path, monday, CatalogPartition({}, "rainy"), False)
+    assert catalog.get_partition(path, monday).get_description() == "rainy"
+    tuesday = CatalogPartitionSpec({"day": "tue"})
+    catalog.alter_partition(path, tuesday, CatalogPartition(), True)
+    with pytest.raises(exceptions.PartitionNotExistException):
+        catalog.alter_partition(path, tuesday, CatalogPartition(), False)
     with pytest.raises(exceptions.PartitionAlreadyExistsException):
         catalog.create_partition(path, monday, CatalogPartition(), False)
     with pytest.raises(exceptions.PartitionSpecInvalidException, match="day"):
@@ -94,3 +105,20 @@ def test_identifiers():
     assert str(name) == "`c`.`d`.`t``x`"
     assert name.as_summary_string() == "c.d.t`x"
     assert name.to_object_path() == ObjectPath("d", "t`x")
+
+
+def test_paths_are_ordered():
+    first, second = ObjectPath("d", "a"), ObjectPath("d", "b")
+    assert first.compare_to(second) < 0 == first.compare_to(first) < second.compare_to(first)
+
+
+def test_constraints_and_columns_of_resolved_schemas():
+    key = UniqueConstraint.primary_key("PK_a", ["a"])
+    assert isinstance(key, Constraint)
+    assert (key.get_name(), key.is_enforced(), key.get_columns()) == ("PK_a", False, ["a"])
+    assert str(key) == "CONSTRAINT `PK_a` PRIMARY KEY (`a`) NOT ENFORCED"
+    one = Literal(DataTypes.INT(), 1)
+    assert str(Column.computed("b", one)) == "`b` INT AS 1"
+    assert str(WatermarkSpec.of("t", Literal(DataTypes.TIMESTAMP(3), "x"))) == (
+        "WATERMARK FOR `t`: TIMESTAMP(3) AS 'x'"
+    )

@@ -83,3 +83,15 @@ def test_columns_of_program_rows_have_different_names():
     tables = StreamTableEnvironment.create(env)
     with pytest.raises(ValidationException, match=r"unique. Found duplicates: \['a'\]"):
         tables.from_elements([(1, 2)], ["a", "a"])
+
+
+def test_records_without_a_declared_type_are_a_column_of_python_objects():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    tables = StreamTableEnvironment.create(env)
+    tables.create_temporary_view("v", env.from_collection([(1, "a"), {2}]))
+    described = [tuple(row) for row in tables.execute_sql("DESCRIBE v").collect()]
+    assert described == [("f0", "RAW('[B', '...')", True, None, None, None)]
+    assert repr(tables.from_path("v").get_schema().get_field_data_type("f0")) == "RawType(true)"
+    tables.get_config().set("execution.target", "in-process")
+    assert [row[0] for row in tables.from_path("v").execute().collect()] == [(1, "a"), {2}]
+    assert list(tables.from_path("v").to_pandas()["f0"]) == [(1, "a"), {2}]
