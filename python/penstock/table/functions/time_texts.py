@@ -314,11 +314,15 @@ def _to_timestamps_ltz(arguments: list[Any], rows: int, call: Call) -> Any:
 define("TO_TIMESTAMP_LTZ", "any any? text?", _ltz_type, _to_timestamps_ltz)
 
 
-def _from_unixtime(seconds: int, *rest: Any) -> str:
+def _from_unixtime(seconds: int, *rest: Any) -> str | None:
     *more, zone = rest
     pattern = more[0] if more else "yyyy-MM-dd HH:mm:ss"
-    moment = EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
-    return format_time(moment.astimezone(zone).replace(tzinfo=None), pattern)
+    try:
+        moment = EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
+        local = moment.astimezone(zone).replace(tzinfo=None)
+    except OverflowError:
+        return None
+    return format_time(local, pattern)
 
 
 define("FROM_UNIXTIME", "int text?", nullable_result(STRING), _zoned(_from_unixtime))
@@ -349,8 +353,11 @@ def _convert_tz(text: str, source: str, target: str) -> str | None:
         found = parse_timestamp(text)
     except CastFailed:
         return None
-    moved = found.replace(tzinfo=legacy_zone(source)).astimezone(legacy_zone(target))
-    return moved.strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        moved = found.replace(tzinfo=legacy_zone(source)).astimezone(legacy_zone(target))
+    except OverflowError:
+        return None
+    return moved.replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 define("CONVERT_TZ", "text text text", nullable_result(STRING), rowwise(_convert_tz))

@@ -100,13 +100,19 @@ def _moved(sign: int) -> Any:
     return kernel
 
 
-def _move(value: Any, by: Any, sign: int) -> Any:
-    if isinstance(by, int):
-        return add_months(value, sign * by)
-    if isinstance(value, datetime.time):
-        whole = datetime.datetime.combine(EPOCH.date(), value) + sign * by
-        return whole.time()
-    return value + sign * by
+def _move(value: Any, by: Any, times: int) -> Any:
+    try:
+        if isinstance(by, int):
+            return add_months(value, times * by)
+        if isinstance(value, datetime.time):
+            whole = datetime.datetime.combine(EPOCH.date(), value) + times * by
+            return whole.time()
+        return value + times * by
+    except (OverflowError, ValueError):
+        raise TableException(
+            f"the sum of {value} and an interval is outside of the years 1 to 9999: filter such "
+            "rows before"
+        ) from None
 
 
 def add_months(value: Any, months: int) -> Any:
@@ -337,9 +343,7 @@ def _ceil(value: Any, unit: str) -> Any:
     floor = _floor(value, unit)
     if floor == value:
         return floor
-    if unit in _STEPS:
-        return add_months(floor, _STEPS[unit])
-    return _move(floor, _LENGTHS[unit], 1)
+    return _move(floor, _STEPS.get(unit) or _LENGTHS[unit], 1)
 
 
 def _rounding_kernel(function: Callable[[Any, str], Any]) -> Any:
@@ -394,9 +398,7 @@ def _add_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expressi
 
 
 def _add(number: int, value: Any, unit: str) -> Any:
-    if unit in _STEPS:
-        return add_months(value, number * _STEPS[unit])
-    return _move(value, number * _LENGTHS[unit], 1)
+    return _move(value, _STEPS.get(unit) or _LENGTHS[unit], number)
 
 
 define("TIMESTAMPADD", "int time", INT, rowwise(_add, options=True), bind=_add_bind)
