@@ -209,6 +209,14 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.parametrize("key", ["state.backend", "state.backend.type"])
+def test_a_state_backend_has_the_name_of_its_factory_in_flink(key):
+    old = "org.apache.flink.contrib.streaming.state.EmbeddedRocksDBStateBackendFactory"
+    assert state.BACKEND.read({key: old}) == "rocksdb"
+    heap = "org.apache.flink.runtime.state.hashmap.HashMapStateBackendFactory"
+    assert state.BACKEND.read({key: heap}) == "hashmap"
+
+
 def test_each_option_has_a_test_of_its_effect():
     assert sorted(EFFECTS) == sorted(option.key for option in OPTIONS)
     for key, place in EFFECTS.items():

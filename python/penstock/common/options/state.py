@@ -17,6 +17,13 @@ BACKEND: Final = Option(
     ChoiceType(
         "hashmap",
         "rocksdb",
+        aliases={
+            "org.apache.flink.runtime.state.hashmap.HashMapStateBackendFactory": "hashmap",
+            "org.apache.flink.state.rocksdb.EmbeddedRocksDBStateBackendFactory": "rocksdb",
+            "org.apache.flink.contrib.streaming.state.EmbeddedRocksDBStateBackendFactory": (
+                "rocksdb"
+            ),
+        },
         absent={
             name: f"penstock has no {name} state backend: set hashmap or rocksdb"
             for name in ("forst", "filesystem", "jobmanager")
