@@ -89,6 +89,8 @@ class RemoteJobGateway(JobGateway):
     def take_savepoint(self, wish: SavepointWish) -> Future[str]:
         """Request a savepoint; the future returns its path."""
         future: Future[str] = Future()
+        # A savepoint cannot be revoked: from now on `cancel` of the future returns False.
+        future.set_running_or_notify_cancel()
         question = messages.AskSavepoint(
             self.job_id, wish.directory, wish.savepoint_format, wish.end, wish.drains
         )

@@ -3,6 +3,7 @@
 Method: a JobMaster that answers at once, in a main thread of its own.
 """
 
+import threading
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -15,6 +16,8 @@ from penstock.jobmaster.ended_job_gateway import EndedJobGateway
 from penstock.jobmaster.local_job_gateway import JobNotRunningError, LocalJobGateway
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.states import JobStatus
+from penstock.rpc.session_messages import Path
+from penstock.session.remote_job import RemoteJobGateway
 from support.patience import PATIENCE_S
 
 WISH = SavepointWish("/nowhere", "CANONICAL")
@@ -164,3 +167,14 @@ def test_a_record_of_a_former_driver_tells_how_the_job_ended(status, kind):
         job.take_savepoint(WISH).result(0)
     with pytest.raises(KeyError):
         job.collect("results")
+
+
+def test_a_savepoint_of_a_session_cannot_be_revoked():
+    """As that of a local job: its answer finds the future as it was."""
+    job, answers = object.__new__(RemoteJobGateway), threading.Event()
+    job.job_id = bytes(16)
+    job._ask = lambda question, kind: answers.wait(PATIENCE_S) and Path("/savepoint")
+    taken = job.take_savepoint(WISH)
+    assert not taken.cancel()
+    answers.set()
+    assert taken.result(PATIENCE_S) == "/savepoint"
