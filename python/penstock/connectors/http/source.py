@@ -287,8 +287,10 @@ class _HttpReader(SingleSplitReader[HttpSplit]):
                 if answer.is_good:
                     return answer.body
                 failure, is_final = str(answer), not answer.may_pass
-            if is_final or tries_left == 0 or not self._asking.pause(delay_ms / 1000):
+            if is_final or tries_left == 0:
                 break
             logger.warning("%s: %s; retrying in %d ms", url, failure, delay_ms)
+            if not self._asking.pause(delay_ms / 1000):
+                break
             delay_ms *= 2
         raise SourceError(f"HttpSource: {url} does not respond as expected: {failure}") from cause
