@@ -146,7 +146,9 @@ def test_a_plan_shows_writers_and_committers(tmp_path):
 
 def test_a_pre_commit_topology_must_return_a_stream(tmp_path):
     stream = in_process(2).from_collection([1], Types.INT())
-    with pytest.raises(WrongArgumentError, match="add_pre_commit_topology returned None"):
+    with pytest.raises(
+        WrongArgumentError, match="add_pre_commit_topology must return a DataStream, got None"
+    ):
         stream.sink_to(WrongSink(tmp_path))
 
 

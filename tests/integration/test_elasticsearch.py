@@ -31,7 +31,7 @@ from support.reserved_ports import reserved_ports
 FIELDS = ElasticsearchEmitter.static_index("users", "id")
 
 
-COLUMNS = "(id INT, day TIMESTAMP(3), n BIGINT, PRIMARY KEY (id) NOT ENFORCED)"
+COLUMNS = "(id INT, `day` TIMESTAMP(3), n BIGINT, PRIMARY KEY (id) NOT ENFORCED)"
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_repetitions_follow_after_twice_as_long(service, caplog):
 def test_a_service_that_says_nothing_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = "http://{}:{}".format(*server.getsockname())
-        with pytest.raises(SinkError, match="does not accept 1 elements: TimeoutError"):
+        with pytest.raises(SinkError, match="does not accept 1 records: TimeoutError"):
             post(url, [1], timeout_ms=50, max_retries=0)
 
 
@@ -116,10 +116,10 @@ def test_temporary_failures_are_retried(service, answers):
 @pytest.mark.parametrize(
     ("answers", "settings", "expected"),
     [
-        ([400], {}, "does not accept 2 elements: 400 Bad Request: says why"),
-        ([302], {}, "does not accept 2 elements: 302 Found: says why"),
+        ([400], {}, "does not accept 2 records: 400 Bad Request: says why"),
+        ([302], {}, "does not accept 2 records: 302 Found: says why"),
         ([503] * 3, {"max_retries": 2}, "503 Service Unavailable: says why"),
-        ([0], {"max_retries": 0}, "does not accept 2 elements: RemoteDisconnected"),
+        ([0], {"max_retries": 0}, "does not accept 2 records: RemoteDisconnected"),
     ],
 )
 def test_rejected_requests_fail_the_job(service, answers, settings, expected):
@@ -167,7 +167,7 @@ def test_user_and_password_are_sent_and_not_shown(service):
     post(url, [1])
     assert service.seen[0][1]["Authorization"] == "Basic bWU6c2UgY3JldA=="
     service.answers = [400]
-    with pytest.raises(SinkError, match="does not accept 1 elements") as failure:
+    with pytest.raises(SinkError, match="does not accept 1 records") as failure:
         post(url, [1])
     assert "cret" not in str(failure.value)
 

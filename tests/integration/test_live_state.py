@@ -113,7 +113,7 @@ def test_a_program_reads_the_state_of_its_job(tmp_path, options):
         list(job.state("nobody", "order").scan())
     with pytest.raises(InvalidProgramError, match="key, namespace or value"):
         state.scan([("price", ">", 1)])
-    with pytest.raises(InvalidProgramError, match="'live' or 'checkpoint'"):
+    with pytest.raises(InvalidProgramError, match="must be live or checkpoint"):
         state.scan(consistency="eventual")
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()

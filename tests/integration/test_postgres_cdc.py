@@ -455,7 +455,7 @@ def roles(server):
 @pytest.mark.parametrize(
     ("user", "password", "database", "message"),
     [
-        ("copies", "hidden", "postgres", "password authentication failed .* user and password"),
+        ("copies", "hidden", "postgres", "password authentication failed .* user and the password"),
         ("copies", "p%20w", "nowhere", 'database "nowhere" does not exist'),
         ("reads", "p%20w", "postgres", "ALTER ROLE .* REPLICATION"),
         ("copies", "p%20w", "postgres", "let the table's owner create the publication"),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -141,12 +142,12 @@ def run(machine: Path, *arguments: str) -> None:
 
 
 def look_for_secrets(machine: Path) -> None:
-    for path in machine.rglob("*"):
-        try:
-            if path.is_file():
-                assert SECRET.encode() not in path.read_bytes(), path
-        except FileNotFoundError:
-            continue
+    # `os.walk` passes over a folder that a running job removes meanwhile.
+    for folder, _, names in os.walk(machine):
+        for path in (Path(folder, name) for name in names):
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    assert SECRET.encode() not in path.read_bytes(), path
 
 
 @pytest.mark.timeout(240)

@@ -143,7 +143,7 @@ def test_counted_windows_have_no_bounds():
 def test_named_aggregates_take_no_window_function():
     env = in_process()
     keyed = env.from_arrow(TABLE).key_by(field("auction")).window(WINDOWS["tumbling"])
-    with pytest.raises(WrongArgumentError, match="no window function"):
+    with pytest.raises(WrongArgumentError, match="cannot be combined with named aggregates"):
         keyed.aggregate(AGGREGATES, output_type=Types.LONG())
 
 

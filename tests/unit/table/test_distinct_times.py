@@ -94,7 +94,7 @@ def test_moments_of_numbers(unit):
     assert found.null_count == 1
 
 
-def test_moments_beyond_those_of_datetime_are_left_to_rows():
-    arguments = [pa.array([2**60])]
-    with pytest.raises(OverflowError):
-        table()["TO_TIMESTAMP_LTZ"].kernel(arguments, 1, moment_call(arguments))
+def test_moments_beyond_those_of_datetime_are_null():
+    arguments = [pa.array([2**60, 0])]
+    found = table()["TO_TIMESTAMP_LTZ"].kernel(arguments, 2, moment_call(arguments))
+    assert found.is_null().to_pylist() == [True, False]

@@ -312,7 +312,9 @@ def test_values_that_cannot_be_sent_at_the_end_fail_the_job():
     test.process_element(1)
     test.end_input()
     test.snapshot(1)
-    with pytest.raises(SinkError, match="could not send the records of checkpoint 1, and no other"):
+    with pytest.raises(
+        SinkError, match="could not send the records of checkpoint 1, and the input has ended"
+    ):
         test.notify_checkpoint_complete(1)
 
 

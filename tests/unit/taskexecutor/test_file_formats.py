@@ -521,7 +521,7 @@ def test_files_of_a_store(tmp_path, name):
             elements(source(make(), f"s3://{BUCKET}/no"), server.options)
         with pytest.raises(FileNotFoundError, match="'s3://nowhere/x': it does not exist"):
             elements(source(make(), "s3://nowhere/x"), server.options)
-        refused = pytest.raises(SourceError, match=r"cannot read 's3://.*what their user may do")
+        refused = pytest.raises(SourceError, match=r"cannot read 's3://.*permissions of their user")
         with refused, server.locked():
             elements(source(make(), f"s3://{BUCKET}/data"), server.options)
 
