@@ -96,7 +96,7 @@ class StateReader:
                 f"{question.operator!r} do not run: ask again when they do, or read the last "
                 "checkpoint"
             )
-        subtask, position = _cursor(question.cursor, len(running))
+        subtask, position, scan = _cursor(question.cursor, len(running))
         asked = running[subtask : subtask + 1] if question.keys is None else running
         serializer: TypeSerializer[Any] = TypeSerializer()
         keys = None if question.keys is None else serializer.serialize(list(question.keys))
@@ -111,6 +111,7 @@ class StateReader:
                 keys,
                 filters if question.filters else b"",
                 position,
+                scan,
                 max(1, min(question.limit, MAX_PAGE_ROWS)),
                 STATE_TIMEOUT_MS,
             )
@@ -141,13 +142,15 @@ class StateReader:
             return answer
         last = answers[0]
         if not last.is_at_end:
-            return replace(answer, cursor=f"{subtask}:{last.position}")
-        return replace(answer, cursor=f"{subtask + 1}:0" if subtask + 1 < len(running) else None)
+            return replace(answer, cursor=f"{subtask}:{last.position}:{last.scan}")
+        return replace(answer, cursor=f"{subtask + 1}:0:0" if subtask + 1 < len(running) else None)
 
 
-def _cursor(text: str, parallelism: int) -> tuple[int, int]:
-    subtask, _, position = (text or "0:0").partition(":")
-    is_cursor = all(part.isascii() and part.isdigit() for part in (subtask, position))
-    if not is_cursor or not int(subtask[:9]) < parallelism:
+def _cursor(text: str, parallelism: int) -> tuple[int, int, int]:
+    """Return the subtask, the number of entries before the page, and the number of the scan."""
+    parts = (text or "0:0:0").split(":")
+    is_cursor = len(parts) == 3 and all(part.isascii() and part.isdigit() for part in parts)
+    subtask, position, scan = (int(part[:18]) for part in parts) if is_cursor else (-1, 0, 0)
+    if not 0 <= subtask < parallelism or (position and not scan):
         raise UnknownStateError(f"{text[:100]!r} is no cursor of this scan: begin anew without one")
-    return int(subtask[:9]), int(position[:18])
+    return subtask, position, scan

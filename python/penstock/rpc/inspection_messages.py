@@ -67,7 +67,8 @@ class ReadState(Message, frozen=True):
 
     ``operators`` are the ids of the operators.  ``keys`` is a serialised list of keys; None
     requests a page of ``limit`` entries after the first ``position`` ones, of those that match
-    all of ``filters``: a serialised list of a path, a comparison and a value.
+    all of ``filters``: a serialised list of a path, a comparison and a value.  ``scan`` is the
+    number that the answer to the first page has, 0 for the first page.
     """
 
     request_id: int
@@ -77,6 +78,7 @@ class ReadState(Message, frozen=True):
     keys: bytes | None
     filters: bytes
     position: int
+    scan: int
     limit: int
     timeout_ms: int
 
@@ -121,7 +123,7 @@ class Inspected(Message, frozen=True):
 
     ``states`` are kinds of states by name; ``note`` says what is missing in the answer, and why.
     ``entries`` are serialised lists of entries; ``position`` is the number of entries visited so
-    far, all of them if ``is_at_end``.
+    far, all of them if ``is_at_end``.  The next page is requested with ``scan``.
     """
 
     request_id: int
@@ -132,6 +134,7 @@ class Inspected(Message, frozen=True):
     found: tuple[FoundState, ...] = ()
     entries: tuple[bytes, ...] = ()
     position: int = 0
+    scan: int = 0
     is_at_end: bool = True
     error: str = ""
     note: str = ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock import network
 from penstock.common.exception_deadline import described_in_time
@@ -14,7 +14,7 @@ from penstock.taskexecutor.state.state_filters import fits
 from penstock.taskexecutor.task.state_lookup import values_of_key, without_times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from penstock.rpc.inspection_messages import ReadState
     from penstock.taskexecutor.task.operator_chain import OperatorChain
@@ -24,6 +24,9 @@ STEP_ENTRIES: Final = 500
 """Entries that the task's thread reads before it continues with its records."""
 
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+
+Places: TypeAlias = "Sequence[tuple[Any, Sequence[object]]]"
+"""The contents of each namespace, and their keys."""
 
 
 class StateReading:
@@ -35,17 +38,24 @@ class StateReading:
         chunks: Serialised lists of rows (key, namespace, value).
         rows: Number of rows.
         position: Number of entries read, from the first.
+        places: The keys that the scan reads; None before they are listed.
         is_at_end: Whether no entry is left.
         problem: Why there is no answer; empty when there is one.
     """
 
-    def __init__(self, request: ReadState) -> None:
-        """Create a reading at the request's position."""
+    def __init__(self, request: ReadState, places: Places | None = None) -> None:
+        """Create a reading at the request's position.
+
+        Args:
+            request: The request.
+            places: The keys that the scan's first page listed.
+        """
         self.done = threading.Event()
         self.states: dict[str, str] = {}
         self.chunks: list[bytes] = []
         self.rows = 0
         self.position = request.position
+        self.places = places
         self.is_at_end = False
         self.problem = ""
         self._request = request
@@ -92,11 +102,10 @@ class StateReading:
             self.is_at_end = True
             return
         if self._entries is None:
-            # Keys at this time; a key removed before its turn is skipped.
-            places = chain.from_iterable(
-                zip(repeat(contents), contents.keys()) for contents in table.namespaces()
-            )
-            self._entries = iter(list(places)[self.position :])
+            if self.places is None:
+                # Keys at this time; a key removed before its turn is skipped.
+                self.places = [(contents, list(contents.keys())) for contents in table.namespaces()]
+            self._entries = _after(self.places, self.position)
         found = []
         looked = 0
         for contents, key in self._entries:
@@ -120,3 +129,11 @@ class StateReading:
             self.chunks.append(chunk)
             self.rows += len(rows)
             self._bytes += len(chunk)
+
+
+def _after(places: Places, position: int) -> Iterator[tuple[Any, object]]:
+    """Yield contents and key of each entry after the first ones."""
+    for contents, keys in places:
+        for key in islice(keys, position, None):
+            yield contents, key
+        position = max(0, position - len(keys))

@@ -27,6 +27,7 @@ from penstock.rpc.inspection_messages import (
     ThreadStack,
 )
 from penstock.taskexecutor.worker.native_stacks import NativeStacks, UnavailableError
+from penstock.taskexecutor.worker.open_scans import IDLE_S, OpenScans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -47,6 +48,9 @@ MAX_DEPTH: Final = 200
 MAX_RECORDS: Final = 100
 MAX_RECORDS_TIMEOUT_MS: Final = 30_000
 _GONE: Final = "the task does not run here any more"
+_FORGOTTEN: Final = (
+    f"the scan was not continued for {IDLE_S:.0f} s or the task has restarted since: begin anew"
+)
 MAX_DELAY_MS: Final = 5
 """Upper limit of the random delay between two samples of the threads."""
 
@@ -67,10 +71,12 @@ class Inspector:
         self._send = send
         self._places = threading.BoundedSemaphore(MAX_AT_ONCE)
         self._closed = threading.Event()
+        self._scans = OpenScans()
 
     def close(self) -> None:
         """End pending inspections soon."""
         self._closed.set()
+        self._scans.clear()
 
     def inspect(self, request: Inspection) -> None:
         """Answer a request in a thread of its own; returns at once."""
@@ -179,18 +185,29 @@ class Inspector:
         task = self._task(request.attempt_id)
         if task is None:
             return Inspected(request.request_id, error=_GONE)
-        reading = StateReading(request)
+        places = None
+        if request.scan:
+            places = self._scans.take(request.scan, request.attempt_id)
+            if places is None:
+                return Inspected(request.request_id, error=_FORGOTTEN)
+        reading = StateReading(request, places)
         deadline_s = time.monotonic() + min(request.timeout_ms, MAX_RECORDS_TIMEOUT_MS) / 1000
         while not reading.is_full:
             reading.done.clear()
             task.look_up(reading)
             if not reading.done.wait(max(0.0, deadline_s - time.monotonic())):
                 return Inspected(request.request_id, error=_busy(task))
+        scan = 0
+        if reading.is_at_end or reading.places is None:
+            self._scans.forget(request.scan)
+        else:
+            scan = self._scans.keep(request.scan, request.attempt_id, reading.places)
         return Inspected(
             request.request_id,
             states=reading.states,
             entries=tuple(reading.chunks),
             position=reading.position,
+            scan=scan,
             is_at_end=reading.is_at_end,
             error=reading.problem,
         )
