@@ -143,6 +143,7 @@ def test_a_record_that_is_no_document_is_an_error(server, record, settings, word
         (lambda: MongoSink("mongodb://h:x", "d", "c"), "invalid URI"),
         (lambda: MongoSink("mongodb://h", "", "c"), "names of a database and a collection"),
         (lambda: MongoSink("mongodb://h", "d", "c", batch_size=0), "batch_size must be at least"),
+        (lambda: MongoSink("mongodb://h", "d", "c", key=""), "key is the name of a field"),
         (lambda: MongoSink("mongodb://h", "d", "c", key="k", write=len), "replaces key"),
         (lambda: MongoCdcSource("mongodb://h", "d", "c", 5), "row type with the field '_id'"),
         (lambda: MongoCdcSource("mongodb://h", "d", "c", ITEM, timeout_ms=0), "timeout_ms"),

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicTypeInfo
+from penstock.common.records import plain_values
 from penstock.common.time import Instant
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.formats.avro_library import avro_library
@@ -298,7 +299,9 @@ def _fields_of(schema: dict[str, Any], value: Any) -> list[tuple[dict[str, Any],
     """
     fields = schema["fields"]
     if isinstance(value, dict):
-        return [(field, value[field["name"]]) for field in fields if field["name"] in value]
+        there = [field for field in fields if field["name"] in value]
+        values = plain_values([value[field["name"]] for field in there])
+        return list(zip(there, values, strict=True))
     return list(zip(fields, field_values(value, [field["name"] for field in fields]), strict=True))
 
 

@@ -540,6 +540,8 @@ def _exact_number(value: Any) -> msgspec.Raw:
 def plain_json(value: Any) -> Any:
     """Return a value without a declared type for `msgspec.json.encode`; records are objects."""
     if isinstance(value, Row):
+        if value._field_names() is None:
+            return list(map(plain_json, value))
         return {name: plain_json(each) for name, each in value.as_dict().items()}
     if (names := names_in(value)) is not None:
         return dict(zip(names, map(plain_json, plain_fields(value, names)), strict=True))

@@ -17,6 +17,7 @@ from penstock.datastream import (
     SlotSharingGroup,
     StreamExecutionEnvironment,
 )
+from penstock.datastream.functions import SinkFunction
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
@@ -151,6 +152,11 @@ def test_wrong_arguments_fail_in_the_call(pairs, call):
     for error in (TypeError, ValueError):
         with pytest.raises(error):
             call(pairs)
+
+
+def test_a_sink_function_goes_to_add_sink(pairs):
+    with pytest.raises(WrongArgumentError, match="a SinkFunction goes to add_sink"):
+        pairs.sink_to(SinkFunction())
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from penstock.common.change_rows import change_row
 from penstock.common.record_reading import RecordReader
 from penstock.common.record_types import as_row_type
 from penstock.common.types import Row
+from penstock.datastream.formats.avro import AvroRowSerializationSchema
 from penstock.datastream.formats.csv import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
@@ -114,6 +115,22 @@ def test_every_kind_of_record_is_written_with_the_values_of_members(record):
     assert csv_writer.serialize(record).strip() == b"ada,Rome;2026-01-31,red,a"
     changed = change_row(RowKind.DELETE, record)
     assert (changed["colour"], changed.get_row_kind()) == ("red", RowKind.DELETE)
+
+
+def test_avro_has_the_values_of_members():
+    fields = [{"name": "user", "type": "string"}, {"name": "colour", "type": "string"}]
+    schema = json.dumps({"type": "record", "name": "Click", "fields": fields})
+    writer = AvroRowSerializationSchema(avro_schema_string=schema)
+    written = {
+        writer.serialize(record)
+        for record in (
+            VISIT,
+            Click("ada", ROME),
+            {"user": "ada", "colour": Colour.RED},
+            {"user": "ada", "colour": "red"},
+        )
+    }
+    assert len(written) == 1
 
 
 class Palette(NamedTuple):

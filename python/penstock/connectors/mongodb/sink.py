@@ -91,6 +91,8 @@ class MongoSink(PythonSink[Any]):
                 "MongoSink: write is a function of a record, and replaces key; got "
                 f"{write!r} and key {key!r}"
             )
+        if key == "":
+            raise WrongArgumentError("MongoSink: key is the name of a field, got ''")
         self.operations = _Documents(key) if write is None else _of_user(write)
         self.limits = BatchLimits(
             max_entries=batch_size,

@@ -5,11 +5,15 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from penstock.common.composite_types import RowTypeInfo
+from penstock.common.instant_text import instant_text
 from penstock.common.record_types import as_row_type
+from penstock.common.time import Instant
 from penstock.connectors.change_rows import ChangeKey, is_deletion
 from penstock.errors import FormatError, InvalidProgramError
-from penstock.formats.json_values import field_values
+from penstock.formats.json_values import field_values, plain_json
 from penstock.formats.misfit import Misfit
 
 if TYPE_CHECKING:
@@ -71,4 +75,9 @@ def _text(value: Any) -> str | bytes | int | float:
         return value
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
+    if isinstance(value, Instant):
+        return instant_text(value)
+    plain = plain_json(value)
+    if isinstance(plain, dict | list):
+        return msgspec.json.encode(plain, enc_hook=_text).decode()
     return str(value)
