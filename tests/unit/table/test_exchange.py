@@ -1,6 +1,7 @@
 """Batches reach the receivers of their rows' keys, by columns and row by row alike."""
 
 import itertools
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -104,6 +105,11 @@ def test_other_keys_are_computed_row_by_row(column):
     batch = batch_of(column)
     assert key_column(batch, (0,)) is None
     assert key_texts(batch, (0,)) == texts_of(selected_rows(batch, (0,)))
+
+
+def test_numbers_that_are_not_finite_have_keys_of_their_own():
+    values = [math.nan, math.inf, -math.inf, None, 0.0]
+    assert len(set(texts_of([(value,) for value in values]))) == len(values)
 
 
 @pytest.mark.parametrize(("column", "in_columns"), [(TEXTS, 1), (FLAGS.cast(pa.float64()), 0)])

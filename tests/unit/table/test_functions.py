@@ -15,7 +15,14 @@ from penstock.table import types
 from penstock.table.arrow_types import python_values
 from penstock.table.errors import TableException, ValidationException
 from penstock.table.functions import numbers, registry
-from penstock.table.functions.accumulators import Average, Sum, Variance
+from penstock.table.functions.accumulators import (
+    Average,
+    Count,
+    Distinct,
+    RetractableExtreme,
+    Sum,
+    Variance,
+)
 from penstock.table.functions.evaluation import Evaluator, Session, fold
 from penstock.table.plan import expressions as e
 from penstock.table.plan.binder import Binder
@@ -270,6 +277,18 @@ def test_sums_of_decimals_retract_all_digits():
         for number in (large, small):
             accumulator = function.add(accumulator, number)
         assert function.result(function.retract(accumulator, large)) == small
+
+
+@pytest.mark.parametrize("function", [Distinct(Count()), RetractableExtreme(is_max=True)])
+def test_nan_equals_nan_in_aggregates(function):
+    accumulator = function.add(function.create(), 1.0)
+    for _ in range(2):
+        accumulator = function.add(accumulator, float("nan"))
+    if isinstance(function, Distinct):
+        assert function.result(accumulator) == 2
+    for _ in range(2):
+        accumulator = function.retract(accumulator, float("nan"))
+    assert function.result(accumulator) == 1
 
 
 def test_local_times_follow_the_session():

@@ -226,6 +226,9 @@ class _Counted(Accumulator):
 
     @staticmethod
     def _changed(accumulator: dict[Any, int], value: Any, by: int) -> dict[Any, int]:
+        if value != value:
+            # NaN equals NaN here, as in Java.
+            value = next((kept for kept in accumulator if kept != kept), value)
         count = accumulator.get(value, 0) + by
         changed = dict(accumulator) if len(accumulator) < 8 else accumulator
         if count:
@@ -525,7 +528,7 @@ class Distinct(Accumulator):
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Add a value if it is new."""
         counts, inner = accumulator
-        key = hashable(values)
+        key = self._key(counts, values)
         count = counts.get(key, 0)
         counts[key] = count + 1
         return [counts, self._inner.add(inner, *values) if count == 0 else inner]
@@ -533,13 +536,22 @@ class Distinct(Accumulator):
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Retract a value if this was its last row."""
         counts, inner = accumulator
-        key = hashable(values)
+        key = self._key(counts, values)
         count = counts.get(key, 0) - 1
         if count > 0:
             counts[key] = count
             return [counts, inner]
         counts.pop(key, None)
         return [counts, self._inner.retract(inner, *values)]
+
+    @staticmethod
+    def _key(counts: dict[Any, int], values: tuple[Any, ...]) -> Any:
+        """Return the key of values; NaN equals NaN, as in Java."""
+        key = hashable(values)
+        for value in values:
+            if value != value:
+                return next((kept for kept in counts if _are_equal(kept, key)), key)
+        return key
 
     def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
         """Add the values of the other that are new here."""
@@ -551,6 +563,11 @@ class Distinct(Accumulator):
     def result(self, accumulator: list[Any]) -> Any:
         """Return the inner result."""
         return self._inner.result(accumulator[1])
+
+
+def _are_equal(ones: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    pairs = zip(ones, others, strict=True)
+    return all(one == other or (one != one and other != other) for one, other in pairs)
 
 
 def hashable(value: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.common.number_text import double_text
 from penstock.taskexecutor.operators.relational.batches import selected_rows, values_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _ESCAPED[[*range(0x20), ord('"'), ord("\\")]] = True
 def key_text(values: Sequence[Any]) -> str:
     """Return a text that is equal for equal values: the key of a row in state."""
     for value in values:
-        if type(value) is float and (value != value or value == 0):
+        if type(value) is float and (not math.isfinite(value) or value == 0):
             values = [_plain_float(v) for v in values]
             break
     return _encoder.encode(values).decode()
@@ -46,7 +47,8 @@ def key_text(values: Sequence[Any]) -> str:
 def _plain_float(value: object) -> Any:
     if type(value) is not float:
         return value
-    return "NaN" if math.isnan(value) else value + 0.0
+    # The encoder would write NaN and infinities as null.
+    return value + 0.0 if math.isfinite(value) else double_text(value)
 
 
 def key_texts(batch: pa.RecordBatch, keys: Sequence[int]) -> list[str]:
