@@ -15,7 +15,7 @@ SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels tutorial containers chart licenses clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-yarn test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels tutorial containers chart licenses clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -56,6 +56,12 @@ test-durations: $(STAMP) build/kafka/jars  ## wall time, CPU time and processes 
 
 build/kafka/jars:
 	sh ci/kafka.sh
+
+test-yarn: $(STAMP) build/yarn/jars  ## jobs on a YARN of one node, which Maven fetches, with killed application attempts
+	$(PYTEST) tests/e2e/test_yarn.py
+
+build/yarn/jars:
+	sh ci/yarn.sh
 
 test-rust: | prerequisites  ## only the Rust tests, and the models within bounds
 	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network -p penstock-profile
