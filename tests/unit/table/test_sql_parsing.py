@@ -1,5 +1,7 @@
 """Statements in Flink's dialect become data; errors of other texts name the place."""
 
+import re
+
 import pytest
 
 pytest.importorskip("sqlglot")
@@ -139,3 +141,31 @@ def test_expressions_stand_alone():
     assert parse_expression("a + INTERVAL '1' DAY") is not None
     with pytest.raises(SqlParserException, match="Encountered"):
         parse_expression("a b")
+
+
+@pytest.mark.parametrize(
+    ("query", "clause"),
+    [
+        ("SELECT * EXCEPT (a) FROM s", "* EXCEPT"),
+        ("SELECT s.* EXCEPT (a) FROM s", "* EXCEPT"),
+        ("SELECT DISTINCT ON (a) b FROM s", "DISTINCT ON"),
+        ("SELECT a INTO b FROM s", "INTO"),
+        ("SELECT a FROM s GROUP BY a WITH ROLLUP", "WITH ROLLUP"),
+        ("SELECT COUNT(*) FROM s GROUP BY ALL", "GROUP BY ALL"),
+        ("SELECT a FROM s SORT BY a", "SORT"),
+        ("SELECT a FROM s LIMIT 2 BY a", "LIMIT ... BY"),
+        ("SELECT a FROM s LIMIT 10 PERCENT", "LIMIT with PERCENT or WITH TIES"),
+        ("SELECT a FROM s FETCH FIRST 3 ROWS WITH TIES", "WITH TIES"),
+        ("SELECT a FROM s FOR UPDATE", "FOR UPDATE"),
+        ("SELECT a FROM s LATERAL VIEW explode(x) t AS y", "LATERAL VIEW"),
+        ("SELECT a FROM s LEFT ANTI JOIN u ON s.a = u.a", "ANTI JOIN"),
+        ("SELECT a FROM s TABLESAMPLE BERNOULLI(10)", "TABLESAMPLE"),
+        ("SELECT * FROM s PIVOT (SUM(a) FOR b IN (1, 2))", "PIVOT"),
+        ("SELECT a FROM s UNION BY NAME SELECT a FROM u", "BY NAME"),
+        ("INSERT INTO t SELECT * RENAME (a AS b) FROM s", "* RENAME"),
+        ("CREATE VIEW v AS SELECT a FROM (SELECT a FROM s QUALIFY TRUE CLUSTER BY a)", "CLUSTER"),
+    ],
+)
+def test_clauses_of_other_dialects_are_refused(query, clause):
+    with pytest.raises(SqlParserException, match=re.escape(f'Encountered "{clause}": the clause')):
+        parse_statement(query)

@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.table.errors import SqlParserException, marked
 from penstock.table.sql.dialect import Flink, FlinkParser
+from penstock.table.sql.foreign_clauses import foreign_clause
 from penstock.table.sql.reserved_words import RESERVED
 from penstock.table.sql.statements import Query, Statement
 from penstock.table.type_errors import InvalidTypeError
@@ -189,6 +190,12 @@ def _check_names(text: str, tree: Any) -> None:
     if any(not select.expressions for select in tree.find_all(exp.Select)):
         raise SqlParserException(
             f'SQL parse failed. Encountered "SELECT" without columns: name some, or write *.\n'
+            f"{text.strip()}"
+        )
+    foreign = foreign_clause(tree)
+    if foreign is not None:
+        raise SqlParserException(
+            f'SQL parse failed. Encountered "{foreign}": the clause is not supported.\n'
             f"{text.strip()}"
         )
     for name in tree.find_all(exp.Identifier):
