@@ -303,8 +303,8 @@ class CatalogFunction:
         return "This is a user-defined function"
 
     def get_detailed_description(self) -> str | None:
-        """Return a description of the function."""
-        return f"This is a user-defined function in {self.language}: {self.class_name}"
+        """Return the short description."""
+        return self.get_description()
 
     def get_options(self) -> dict[str, str]:
         """Return the options, which a function in Python lacks."""
@@ -331,6 +331,10 @@ class CatalogPartitionSpec:
 
     def __hash__(self) -> int:
         return hash(tuple(sorted(self.partition_spec.items())))
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{key}={value}" for key, value in self.partition_spec.items())
+        return f"CatalogPartitionSpec{{{{{values}}}}}"
 
 
 @dataclass(frozen=True)
@@ -364,13 +368,11 @@ class CatalogPartition:
         """Return an equal partition."""
         return replace(self)
 
-    def get_description(self) -> str | None:
-        """Return the comment."""
-        return self.comment
+    def get_description(self) -> None:
+        """Return None: as in Flink, only the comment describes a partition."""
 
-    def get_detailed_description(self) -> str | None:
-        """Return the comment."""
-        return self.comment
+    def get_detailed_description(self) -> None:
+        """Return None: as in Flink, only the comment describes a partition."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,8 @@ def test_partitions():
     catalog.create_partition(path, monday, CatalogPartition(), False)
     assert catalog.list_partitions(path) == [monday]
     catalog.alter_partition(path, monday, CatalogPartition({}, "rainy"), False)
-    assert catalog.get_partition(path, monday).get_description() == "rainy"
+    assert catalog.get_partition(path, monday).get_comment() == "rainy"
+    assert str(monday) == "CatalogPartitionSpec{{day=mon}}"
     tuesday = CatalogPartitionSpec({"day": "tue"})
     catalog.alter_partition(path, tuesday, CatalogPartition(), True)
     with pytest.raises(exceptions.PartitionNotExistException):
