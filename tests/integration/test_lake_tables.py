@@ -6,7 +6,7 @@ import itertools
 import pytest
 from penstock.errors import SourceError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.exceptions import ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from support.postgres_server import PostgresServer
 
 
@@ -94,6 +94,30 @@ def test_rows_of_iceberg(tables, tmp_path):
     tables.execute_sql("CREATE TABLE s WITH ('streaming' = 'true', 'catalog-table' = 't') LIKE t")
     with tables.execute_sql("SELECT id FROM s").collect() as rows:
         assert sorted(row[0] for row in itertools.islice(rows, 2)) == [1, 2]
+
+
+@pytest.mark.parametrize("lake", ["delta", "iceberg"])
+def test_updates_of_a_query_are_merged_by_the_primary_key(tables, tmp_path, lake):
+    """A row that leaves the query's result leaves the table, too."""
+    place = {"table-path": str(tmp_path / "t")}
+    if lake == "iceberg":
+        catalog = pytest.importorskip("pyiceberg.catalog")
+        uri, warehouse = f"sqlite:///{tmp_path / 'catalog.db'}", f"file://{tmp_path}"
+        catalog.load_catalog("lake", type="sql", uri=uri, warehouse=warehouse).create_namespace("s")
+        place = {"catalog-name": "lake", "catalog-type": "sql", "catalog-database": "s"}
+        place |= {"uri": uri, "warehouse": warehouse}
+    columns = "(word STRING, n BIGINT{})"
+    key = ", PRIMARY KEY (word) NOT ENFORCED"
+    declare(tables, "t", columns.format(key), connector=lake, **place)
+    counts = "SELECT word, COUNT(*) FROM (VALUES ('a'), ('b'), ('a')) AS x(word) GROUP BY word"
+    tables.execute_sql(f"INSERT INTO t {counts}").wait()
+    assert rows_of(tables, "SELECT * FROM t") == [("a", 2), ("b", 1)]
+    singles = f"SELECT word, 7 * n FROM ({counts}) AS y(word, n) WHERE n = 1"
+    tables.execute_sql(f"INSERT INTO t {singles}").wait()
+    assert rows_of(tables, "SELECT * FROM t") == [("b", 7)]
+    declare(tables, "u", columns.format(""), connector=lake, **place)
+    with pytest.raises(TableException, match="doesn't support consuming update changes"):
+        tables.execute_sql(f"INSERT INTO u {counts}")
 
 
 @pytest.fixture

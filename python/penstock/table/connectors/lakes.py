@@ -87,8 +87,10 @@ class DeltaFactory(ConnectorFactory):
                 stored_schema(row_type),
                 partition_by=context.partition_keys,
                 storage_options=_storage(context),
+                key=context.key_names,
             )
-        return RowSink("delta", sink, row_type, values["sink.parallelism"])
+        key = context.key_positions(row_type)
+        return RowSink("delta", sink, row_type, values["sink.parallelism"], key)
 
 
 class IcebergFactory(ConnectorFactory):
@@ -160,8 +162,10 @@ class IcebergFactory(ConnectorFactory):
                 stored_schema(row_type),
                 catalog=self._properties(context, values),
                 name=values["catalog-name"],
+                key=context.key_names,
             )
-        return RowSink("iceberg", sink, row_type, values["sink.parallelism"])
+        key = context.key_positions(row_type)
+        return RowSink("iceberg", sink, row_type, values["sink.parallelism"], key)
 
     @staticmethod
     def _table(context: TableContext, values: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.instants import datetime_of
 from penstock.common.row_kind import RowKind
+from penstock.common.types import Row
 from penstock.datastream.functions import ProcessFunction
 from penstock.errors import SourceError
 from penstock.table import types
@@ -151,22 +152,30 @@ def _is_no_old_row(row: Any) -> bool:
 
 
 class RowSink(TableSink):
-    """Writes into a sink that accepts rows as tuples.
+    """Writes into a sink that accepts rows: tuples, or change rows if there is a key.
 
     Args:
         name: The name of the operator.
         sink: The sink.
         row_type: The columns.
         parallelism: The number of subtasks; None for the query's.
+        key: The positions of the primary key; empty for an append-only table.
     """
 
     def __init__(
-        self, name: str, sink: Any, row_type: types.RowType, parallelism: int | None = None
+        self,
+        name: str,
+        sink: Any,
+        row_type: types.RowType,
+        parallelism: int | None = None,
+        key: Sequence[int] = (),
     ) -> None:
         self._name = name
         self._sink = sink
         self._row_type = row_type
         self.parallelism = parallelism
+        self.upsert_key = tuple(key)
+        self.kinds = ALL_KINDS if key else INSERT_ONLY
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
         """Add the operators that write the rows."""
@@ -175,7 +184,12 @@ class RowSink(TableSink):
         def rows(batch: Any) -> Iterator[tuple[Any, ...]]:
             return (row for _, row in rows_of(batch, row_type))
 
-        stream = stream_of(transformation, context).flat_map(rows)
+        def changes(batch: Any) -> Iterator[Row]:
+            for kind, row in rows_of(batch, row_type):
+                if kind != UPDATE_BEFORE:
+                    yield Row.of_kind(RowKind(kind), *row)
+
+        stream = stream_of(transformation, context).flat_map(changes if self.upsert_key else rows)
         sink = stream.sink_to(self._sink).name(self._name)
         if self.parallelism is not None:
             stream.set_parallelism(self.parallelism)
