@@ -1,6 +1,7 @@
 """In batch mode, rows that become final at the end of the input reach later operators in time."""
 
 import datetime
+import math
 
 import pytest
 
@@ -49,6 +50,25 @@ def test_final_rows_are_joined_and_ranked(sql, rows):
     given = [("t", [(1, 2), (1, 3), (2, 4)]), ("u", [(1, 5), (1, 2), (2, 3)])]
     tables = [table("t", "a", "b"), table("u", "a", "c")]
     assert settled(run(sql, tables, given, is_streaming=False)) == rows
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("", [None, -math.inf, 1.0, 2.0, math.inf, "NaN", "NaN"]),
+        ("DESC", ["NaN", "NaN", math.inf, 2.0, 1.0, -math.inf, None]),
+    ],
+)
+def test_nan_is_greater_than_all_numbers(order, expected):
+    numbers = HarnessTable.of("t", f=types.DoubleType())
+    given = [2.0, math.nan, -math.inf, None, math.inf, math.nan, 1.0]
+    found = run(
+        f"SELECT f FROM t ORDER BY f {order}",
+        [numbers],
+        [("t", [(f,) for f in given])],
+        is_streaming=False,
+    )
+    assert ["NaN" if f != f else f for _, (f,) in found] == expected
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,12 @@ def sort_key(order: Sequence[OrderItem]) -> Callable[[Sequence[Any]], tuple[Any,
         for index, descending, nulls_first in parts:
             value = row[index]
             if value is None:
-                made.append((0 if nulls_first else 2,))
+                made.append((0 if nulls_first else 4,))
+            elif value != value:
+                # NaN is greater than all numbers, as in Java; unordered, it would break sorting.
+                made.append((1 if descending else 3,))
             else:
-                made.append((1, _descending(value) if descending else value))
+                made.append((2, _descending(value) if descending else value))
         return tuple(made)
 
     return key
