@@ -298,7 +298,9 @@ def test_a_silent_worker_is_lost() -> None:
 def test_a_worker_whose_user_code_is_busy_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("penstock._core")
     monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
-    handle = execute(vertex(hold_the_interpreter_lock), configuration=SHORT_HEARTBEATS)
+    # Shorter than the lock is held, and as long as that allows: a busy machine pauses, too.
+    options = SHORT_HEARTBEATS | {"heartbeat.timeout": "4 s"}
+    handle = execute(vertex(hold_the_interpreter_lock), configuration=options)
     assert handle.result(PATIENCE_S) == {"subtasks": 1, "ids": [0]}
 
 
