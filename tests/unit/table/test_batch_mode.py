@@ -44,6 +44,12 @@ def table(name, *columns):
             {(2,): 1, (3,): 1, (4,): 1},
         ),
         ("SELECT a FROM t WHERE b > (SELECT AVG(c) FROM u)", {(2,): 1}),
+        (
+            "SELECT a, SUM(SUM(b)) OVER (ORDER BY a), SUM(b) * 100 / SUM(SUM(b)) OVER () FROM t "
+            "GROUP BY a",
+            {(1, 5, 55): 1, (2, 9, 44): 1},
+        ),
+        ("SELECT MAX(COUNT(*)) OVER () FROM t", {(3,): 1}),
     ],
 )
 def test_final_rows_are_joined_and_ranked(sql, rows):

@@ -320,7 +320,18 @@ def test_bad_values_fail(text, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["1 = '1'", "'a' + 1", "'a' || 1", "ABS('x')", "ARRAY[1][0]", "LEFT('a')"]
+    "text",
+    [
+        "1 = '1'",
+        "'a' + 1",
+        "'a' || 1",
+        "ABS('x')",
+        "ARRAY[1][0]",
+        "LEFT('a')",
+        "SUM(SUM(1))",
+        "SUM(SUM(SUM(1))) OVER ()",
+        "SUM(SUM(1) OVER ()) OVER ()",
+    ],
 )
 def test_wrong_types_are_refused(text):
     with pytest.raises(ValidationException):

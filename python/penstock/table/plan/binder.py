@@ -171,9 +171,12 @@ class Binder:
         *,
         options: tuple[Any, ...] = (),
         is_distinct: bool = False,
+        is_windowed: bool = False,
         path: tuple[str, ...] = (),
     ) -> Expression:
         """Return the call of a function by its name, or by a user function's wrapper.
+
+        With `is_windowed`, OVER follows the call: its arguments may be aggregates of GROUP BY.
 
         Raises:
             ValidationException: The function is unknown or its arguments do not fit.
@@ -185,7 +188,8 @@ class Binder:
             return self.python_call(own, list(arguments), is_distinct=is_distinct)
         aggregate = find_aggregate(function)
         if aggregate is not None:
-            if any(isinstance(p, e.AggregateCall) for a in arguments for p in e.walk(a)):
+            refused = e.OverCall if is_windowed else e.AggregateCall
+            if any(isinstance(p, refused) for a in arguments for p in e.walk(a)):
                 raise ValidationException("Aggregate expressions cannot be nested")
             return aggregate_call(
                 aggregate, list(arguments), is_distinct=is_distinct, options=options

@@ -58,6 +58,7 @@ class SqlExpressions:
         self.replaced = replaced
         self.windows = windows or {}
         self._bind_query = bind_query
+        self._windowed: Any = None
 
     def bind(self, tree: Any) -> Expression:
         """Return the resolved expression of a tree.
@@ -367,7 +368,7 @@ class SqlExpressions:
         if name.upper() in _GROUP_FUNCTIONS:
             raise ValidationException(f"{name.upper()} needs GROUP BY")
         parts = tree.expressions
-        is_distinct = False
+        is_distinct, is_windowed = False, tree is self._windowed
         if len(parts) == 1 and isinstance(parts[0], exp.Distinct):
             is_distinct, parts = True, parts[0].expressions
         if len(parts) == 1 and isinstance(parts[0], exp.Star):
@@ -378,7 +379,11 @@ class SqlExpressions:
             raise ValidationException("COUNT takes at least one argument, or *")
         arguments = [self.bind(part) for part in parts]
         return self.binder.call(
-            name, arguments, is_distinct=is_distinct, path=tuple(name.split("."))
+            name,
+            arguments,
+            is_distinct=is_distinct,
+            is_windowed=is_windowed,
+            path=tuple(name.split(".")),
         )
 
     def _bind_filter(self, tree: exp.Filter) -> Expression:
@@ -398,6 +403,7 @@ class SqlExpressions:
         )
 
     def _bind_window(self, tree: exp.Window) -> Expression:
+        self._windowed = tree.this
         call = self.bind(tree.this)
         if isinstance(call, e.OverCall) or not isinstance(call, e.AggregateCall):
             raise ValidationException("OVER needs an aggregate or ranking function in front of it")
