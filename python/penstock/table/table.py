@@ -142,10 +142,12 @@ class Table:
     def alias(self, field: str, *fields: str) -> Table:
         """Rename columns; those after the given names keep their names.
 
+        A single text may have several names, separated by commas, as in Flink 1.
+
         Raises:
             ValidationException: There are more names than columns, or a name is duplicated.
         """
-        given = [str(name) for name in (field, *fields)]
+        given = [field, *fields] if fields else [name.strip() for name in field.split(",")]
         names = self._node.schema.names
         if len(given) > len(names):
             raise ValidationException(

@@ -42,6 +42,13 @@ def test_a_join_has_an_equality():
         one.join(other, col("a") > col("b"))
 
 
+@pytest.mark.parametrize("names", [("x", "y"), ("x, y",)])
+def test_alias_takes_names_one_by_one_or_in_a_text(names):
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    made = tables.from_elements([(1, 2, 3)], ["a", "b", "c"]).alias(*names)
+    assert made.get_schema().get_field_names() == ["x", "y", "c"]
+
+
 def test_results_of_conditions_and_fields_have_types_and_names_of_flink():
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     one = tables.from_elements([(1,)], ["a"])
