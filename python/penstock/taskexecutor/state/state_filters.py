@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import WrongArgumentError
+from penstock.taskexecutor.state.plain_values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -46,7 +47,8 @@ def condition_of(column: Any, comparison: Any, value: Any) -> Condition:
         raise WrongArgumentError(
             f"a comparison is one of {', '.join(_COMPARISONS)}, got {comparison!r}"
         )
-    return path, comparison, list(value) if comparison == "in" else value
+    # Rows are compared as plain values, in which a tuple is a dictionary.
+    return path, comparison, plain(list(value) if comparison == "in" else value)
 
 
 def condition_of_text(text: str) -> Condition:

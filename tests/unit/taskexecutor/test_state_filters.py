@@ -1,0 +1,40 @@
+"""Conditions on entries of state, whose keys and values are tuples, records or plain values."""
+
+from dataclasses import dataclass
+
+import pytest
+from penstock.common import Row
+from penstock.taskexecutor.state.plain_values import plain
+from penstock.taskexecutor.state.state_filters import condition_of, condition_of_text, fits
+
+
+@dataclass(frozen=True)
+class Order:
+    item: str
+    price: int
+
+
+ROW = tuple(plain(part) for part in (("ada", 2), None, Order("tea", 5)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (("key", "==", ("ada", 2)), True),
+        (("key", "==", Row("ada", 2)), True),
+        (("key", "!=", ("ada", 2)), False),
+        (("key", "in", [("bob", 1), ("ada", 2)]), True),
+        (("key", "in", {("bob", 1)}), False),
+        (("key.f1", "<", 3), True),
+        (("value", "==", Order("tea", 5)), True),
+        (("value", "==", Order("tea", 6)), False),
+        (("value.price", ">", 5), False),
+    ],
+)
+def test_conditions_compare_tuples_and_records(condition, expected):
+    assert fits(ROW, [condition_of(*condition)]) is expected
+
+
+def test_a_text_names_a_tuple():
+    assert fits(ROW, [condition_of_text("key == ('ada', 2)")])
+    assert fits(ROW, [condition_of_text("key in [('ada', 2)]")])
