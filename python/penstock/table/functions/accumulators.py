@@ -427,8 +427,11 @@ class ListAccumulator(Accumulator):
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Remove the first equal value."""
-        if values[0] in accumulator:
-            accumulator.remove(values[0])
+        value = values[0]
+        if value != value:
+            value = next((kept for kept in accumulator if kept != kept), value)
+        if value in accumulator:
+            accumulator.remove(value)
         return accumulator
 
     def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import equal_to, kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.frames import Frames
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
@@ -184,7 +184,8 @@ class SortedOverOperator(KeyedRelationalOperator):
             )
             entries.insert(at, (row, None))
         else:
-            at = next((i for i, entry in enumerate(entries) if entry[0] == row), -1)
+            is_same = equal_to(row)
+            at = next((i for i, entry in enumerate(entries) if is_same(entry[0])), -1)
             if at < 0:
                 return
             _, result = entries.pop(at)

@@ -12,7 +12,7 @@ from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import equal_to, kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import sort_key
@@ -243,7 +243,8 @@ class RankOperator(KeyedRelationalOperator):
                 del rows[self.last :]
         else:
             start, end = bisect_left(keys, key), bisect_right(keys, key)
-            places = [i for i in range(start, end) if rows[i] == row]
+            is_same = equal_to(row)
+            places = [i for i in range(start, end) if is_same(rows[i])]
             if not places:
                 return
             del rows[places[0]]

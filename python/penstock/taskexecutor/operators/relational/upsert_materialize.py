@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import equal_to, kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
 
     def _take_back(self, text: str, row: tuple[Any, ...]) -> None:
         rows = list(self.rows.get(text) or [])
+        is_same = equal_to(row)
         for place in range(len(rows) - 1, -1, -1):
-            if rows[place] == row:
+            if is_same(rows[place]):
                 break
         else:
             return
