@@ -34,6 +34,9 @@ QUERIES = [
     "SELECT a, (SELECT MAX(c) + t.a FROM u WHERE u.a = t.a) FROM t",
     "SELECT a, (SELECT c FROM u WHERE u.a = t.a ORDER BY c DESC NULLS LAST LIMIT 1) FROM t",
     "SELECT COUNT(*) FROM t WHERE (SELECT COUNT(*) FROM u WHERE u.a = t.a) = 2",
+    "SELECT a, (SELECT COUNT(*) FROM u WHERE (u.a = t.a AND c > 4) OR (u.a = t.a AND c = 3)) "
+    "FROM t",
+    "SELECT a, (SELECT MAX(c) FROM u WHERE u.a = t.a OR (u.a = t.a AND c < 3)) FROM t",
     "SELECT a, COUNT(*), (SELECT MAX(c) FROM u WHERE u.a = t.a) FROM t GROUP BY a",
     "SELECT b, COUNT(*) FROM t GROUP BY b HAVING EXISTS (SELECT 1 FROM u WHERE u.c = t.b)",
     "SELECT t.a, t.b, l.c FROM t, LATERAL (SELECT c FROM u WHERE u.a = t.a) AS l",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.table.errors import TableException
+from penstock.table.functions import registry
 from penstock.table.functions.logic import conjunction
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
@@ -59,7 +60,7 @@ def pulled(node: Node) -> tuple[Node, list[Expression]]:
     match node:
         case n.Filter():
             inner, conditions = pulled(node.input)
-            own = e.conjuncts(node.condition)
+            own = [part for whole in e.conjuncts(node.condition) for part in _factors(whole)]
             kept = [part for part in own if not reads_outer(part)]
             conditions = [*conditions, *(part for part in own if reads_outer(part))]
             return n.filtered(inner, conjunction(kept)), conditions
@@ -79,6 +80,22 @@ def pulled(node: Node) -> tuple[Node, list[Expression]]:
         f"A subquery that reads columns of its outer query within {node.describe()} is not "
         "supported"
     )
+
+
+def _factors(condition: Expression) -> list[Expression]:
+    """Return the conditions that AND combines, after taking common ones out of an OR."""
+    if not isinstance(condition, e.Call) or condition.function != "OR":
+        return [condition]
+    choices = [
+        [part for whole in e.conjuncts(choice) for part in _factors(whole)]
+        for choice in condition.arguments
+    ]
+    common = [part for part in choices[0] if all(part in choice for choice in choices[1:])]
+    if not common:
+        return [condition]
+    rests = [conjunction([p for p in choice if p not in common]) for choice in choices]
+    left = [rest for rest in rests if rest is not None]
+    return [*common, registry.call("OR", *left)] if len(left) == len(rests) else common
 
 
 def _pulled_project(node: n.Project) -> tuple[Node, list[Expression]]:
