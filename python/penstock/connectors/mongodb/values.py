@@ -81,16 +81,16 @@ def reader_of(declared: TypeInformation) -> Callable[[Any], Any]:
         (Types.STRING(), _text),
         (Types.BOOLEAN(), _boolean),
         *((kind, _whole(bits)) for kind, bits in _whole_types()),
-        (Types.FLOAT(), float),
-        (Types.DOUBLE(), float),
-        (Types.BIG_INT(), int),
+        (Types.FLOAT(), lambda value: float(_number(value))),
+        (Types.DOUBLE(), lambda value: float(_number(value))),
+        (Types.BIG_INT(), _integer),
         (Types.BIG_DEC(), _decimal),
         (Types.SQL_DATE(), lambda value: _moment(value).date()),
         (Types.SQL_TIME(), _time),
         (Types.SQL_TIMESTAMP(), lambda value: _moment(value).replace(tzinfo=None)),
         (Types.TIMESTAMP_LTZ(), _moment),
         (Types.INSTANT(), _instant),
-        (bytes_type, bytes),
+        (bytes_type, _bytes),
     ]
     for known, reader in readers:
         if known == declared:
@@ -158,13 +158,24 @@ def _boolean(value: Any) -> bool:
     return value
 
 
+def _number(value: Any) -> Any:
+    number = value.to_decimal() if hasattr(value, "to_decimal") else value
+    if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
+        raise TypeError("expected a number")
+    return number
+
+
+def _integer(value: Any) -> int:
+    number = _number(value)
+    if not math.isfinite(number) or number != int(number):
+        raise ValueError("expected an integer")
+    return int(number)
+
+
 def _whole(bits: int) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        number = value.to_decimal() if hasattr(value, "to_decimal") else value
-        if isinstance(number, bool) or (isinstance(number, float) and not math.isfinite(number)):
-            raise ValueError("expected an integer")
-        whole = int(number)
-        if whole != number or not -(1 << bits - 1) <= whole < 1 << bits - 1:
+        whole = _integer(value)
+        if not -(1 << bits - 1) <= whole < 1 << bits - 1:
             raise ValueError(f"expected an integer of {bits} bits")
         return whole
 
@@ -172,10 +183,14 @@ def _whole(bits: int) -> Callable[[Any], int]:
 
 
 def _decimal(value: Any) -> Decimal:
-    if hasattr(value, "to_decimal"):
-        found: Decimal = value.to_decimal()
-        return found
-    return Decimal(str(value) if isinstance(value, float) else value)
+    number = _number(value)
+    return Decimal(str(number) if isinstance(number, float) else number)
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError("expected binary data")
+    return bytes(value)
 
 
 def _moment(value: Any) -> datetime.datetime:
