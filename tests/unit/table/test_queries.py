@@ -225,3 +225,32 @@ def test_unnest_names_its_columns():
 )
 def test_an_alias_without_columns_names_a_sole_column(relation, names):
     assert plan(f"SELECT * FROM {relation}").schema.names == names
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT * FROM orders JOIN rates USING (k)", "k id n ts rate ts0"),
+        ("SELECT * FROM orders NATURAL JOIN rates", "k ts id n rate"),
+        ("SELECT * FROM orders LEFT JOIN rates USING (ts, k)", "ts k id n rate"),
+        ("SELECT orders.* FROM orders JOIN rates USING (k)", "id k n ts"),
+    ],
+)
+def test_columns_of_using_are_first(query, columns):
+    assert plan(query).schema.names == columns.split()
+
+
+def test_a_column_of_using_is_not_null_if_a_joined_side_is():
+    kinds = {
+        side: plan(f"SELECT k FROM orders {side} JOIN rates USING (k)").schema.fields[0].type
+        for side in ("INNER", "LEFT", "RIGHT", "FULL")
+    }
+    assert [side for side, kind in kinds.items() if kind.is_nullable] == ["LEFT", "FULL"]
+
+
+def test_the_time_of_a_match_is_not_null():
+    node = plan(
+        "SELECT rt FROM orders MATCH_RECOGNIZE (ORDER BY ts MEASURES MATCH_ROWTIME() AS rt "
+        "PATTERN (A) DEFINE A AS A.n > 1)"
+    )
+    assert not node.schema.fields[0].type.is_nullable

@@ -51,6 +51,9 @@ QUERIES = [
     "FROM t GROUP BY a",
     "SELECT a, c FROM t FULL JOIN u USING (a)",
     "SELECT * FROM t FULL JOIN u USING (a)",
+    "SELECT a, c FROM t RIGHT JOIN u USING (a)",
+    "SELECT * FROM t RIGHT JOIN u USING (a)",
+    "SELECT a, t.a, u.a FROM t RIGHT JOIN u USING (a)",
 ]
 
 

@@ -261,21 +261,16 @@ class FromClause:
         made = join(left, right, kind, condition)
         result = self._scope_of(made, scope, names, width)
         hidden = frozenset(width + i for i, f in enumerate(right.schema) if f.name in shared)
-        if kind == "FULL":
-            return self._merged(made, result, shared, hidden)
-        result.relations[-1] = replace(result.relations[-1], hidden=hidden)
-        return made, result
+        return self._merged(made, result, shared, hidden, kind)
 
     @staticmethod
     def _merged(
-        made: Node, scope: Scope, shared: list[str], hidden: frozenset[int]
+        made: Node, scope: Scope, shared: list[str], hidden: frozenset[int], kind: JoinKind
     ) -> tuple[Node, Scope]:
-        """Return a full join with the columns of USING, from the side that has a row."""
+        """Return a join with the columns of USING first, from the side that has a row."""
         left = Scope(scope.relations[:-1], scope.outer)
         right = Scope(scope.relations[-1:], scope.outer)
-        values = [
-            registry.call("COALESCE", left.resolve((s,)), right.resolve((s,))) for s in shared
-        ]
+        values = [_merged_column(left.resolve((s,)), right.resolve((s,)), kind) for s in shared]
         columns, names = n.columns(made), made.schema.names
         made = n.project(made, [*columns, *values], [*names, *shared])
         merged = Relation((), Schema(made.schema.fields[len(columns) :]), len(columns))
@@ -450,3 +445,13 @@ def _lateral(tree: Any) -> Any:
 
 def _is_true(condition: Expression) -> bool:
     return isinstance(condition, e.Literal) and condition.value is True
+
+
+def _merged_column(left: Expression, right: Expression, kind: JoinKind) -> Expression:
+    """Return the value of a column of USING, which both sides have unless one has no row."""
+    if left.type.nullable() == right.type.nullable() and kind != "FULL":
+        is_surer = left.type.is_nullable and not right.type.is_nullable
+        if kind == "RIGHT" or (kind == "INNER" and is_surer):
+            return right
+        return left
+    return registry.call("COALESCE", left, right)

@@ -228,7 +228,7 @@ class _MatchBinder:
             raise TableException(f"{name} is not supported: use LAST(variable.column, 1)")
         if name in _TIMES:
             column = self._scope.resolve((self._time_name(),))
-            kind: Any = column.type.nullable()
+            kind: Any = column.type.not_null()
             is_row = name == "MATCH_ROWTIME"
             attribute = TimeAttribute.ROWTIME if is_row else TimeAttribute.PROCTIME
             typed = replace(column, type=kind.with_time_attribute(attribute))
