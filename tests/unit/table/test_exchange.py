@@ -109,7 +109,10 @@ def test_other_keys_are_computed_row_by_row(column):
 
 def test_numbers_that_are_not_finite_have_keys_of_their_own():
     values = [math.nan, math.inf, -math.inf, None, 0.0]
-    assert len(set(texts_of([(value,) for value in values]))) == len(values)
+    for nested in (lambda v: v, lambda v: [v], lambda v: {"x": [(v, 1)]}):
+        texts = texts_of([(nested(value),) for value in values])
+        assert len(set(texts)) == len(values)
+        assert texts[-1] == texts_of([(nested(-0.0),)])[0]
 
 
 @pytest.mark.parametrize(("column", "in_columns"), [(TEXTS, 1), (FLAGS.cast(pa.float64()), 0)])

@@ -30,6 +30,8 @@ _DISTINCT: Final = (
     pa.types.is_timestamp,
 )
 
+_NESTED: Final = frozenset((list, tuple, dict))
+
 #: By byte of UTF-8, whether JSON escapes the character.
 _ESCAPED: Final = np.zeros(256, bool)
 _ESCAPED[[*range(0x20), ord('"'), ord("\\")]] = True
@@ -38,17 +40,22 @@ _ESCAPED[[*range(0x20), ord('"'), ord("\\")]] = True
 def key_text(values: Sequence[Any]) -> str:
     """Return a text that is equal for equal values: the key of a row in state."""
     for value in values:
-        if type(value) is float and (not math.isfinite(value) or value == 0):
-            values = [_plain_float(v) for v in values]
+        kind = type(value)
+        if kind in _NESTED or (kind is float and (not math.isfinite(value) or value == 0)):
+            values = [_plain(v) for v in values]
             break
     return _encoder.encode(values).decode()
 
 
-def _plain_float(value: object) -> Any:
-    if type(value) is not float:
-        return value
-    # The encoder would write NaN and infinities as null.
-    return value + 0.0 if math.isfinite(value) else double_text(value)
+def _plain(value: Any) -> Any:
+    """Return a value with texts for NaN and infinity, which the encoder would write as null."""
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else double_text(value)
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return value
 
 
 def key_texts(batch: pa.RecordBatch, keys: Sequence[int]) -> list[str]:
