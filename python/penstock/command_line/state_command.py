@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import urllib.parse
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.command_line.cluster_client import ClusterClient
+    from penstock.state_processor.reader import Savepoint
 
 _BATCH_ROWS: Final = 5000
 
@@ -136,7 +139,6 @@ class _Source:
     ) -> tuple[str, Iterator[Any]]:
         """Return the description of a scan's consistency, and its batches."""
         from penstock.state_processor.live_state import scan_savepoint
-        from penstock.state_processor.reader import Savepoint
         from penstock.taskexecutor.state.state_filters import condition_of_text
 
         conditions = tuple(map(condition_of_text, where))
@@ -145,7 +147,7 @@ class _Source:
         path = self.savepoint or self._last_checkpoint()
         batch_rows = min(limit, _BATCH_ROWS)
         return f"as of {path}", scan_savepoint(
-            Savepoint.read(path), operator, name, conditions, batch_rows
+            _opened(path), operator, name, conditions, batch_rows
         )
 
     def _last_checkpoint(self) -> str:
@@ -201,13 +203,20 @@ def _show_scan(
     click.echo(f"All entries, {consistency}.", err=True)
 
 
+def _opened(path: str) -> Savepoint:
+    """Open a savepoint; modules of the job are found in the current folder, as in a program."""
+    from penstock.state_processor.reader import Savepoint
+
+    sys.path.insert(0, str(Path.cwd()))
+    return Savepoint.read(path)
+
+
 def _of_savepoint(path: str, operator: str, name: str, keys: Sequence[str]) -> dict[str, Any]:
     from penstock.serialization.pure.keys import identity_of
-    from penstock.state_processor.reader import Savepoint
     from penstock.taskexecutor.task.record_sample import text_of
     from penstock.taskexecutor.task.state_lookup import keys_meant
 
-    read = Savepoint.read(path)
+    read = _opened(path)
     found: dict[str, Any] = {"operator": operator, "states": [], "redacted": False, "values": []}
     found["states"] = [
         {"name": one, "kind": "keyed"} for one in sorted(read.keyed_state_names(operator))
