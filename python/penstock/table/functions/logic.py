@@ -75,6 +75,10 @@ def compared(left: Expression, right: Expression, what: str) -> list[Expression]
 def _comparison(operator: str) -> Callable[..., Expression]:
     def bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
         left, right = arguments
+        if all(isinstance(value.type, types.NullType) for value in arguments):
+            return null(BOOLEAN)
+        if operator == "=" and _are_rows_of_values(left, right):
+            return _fields_equal(left.children, right.children, bind)
         if operator not in ("=", "<>"):
             left, right = _as_number(left, right), _as_number(right, left)
         left, right = compared(left, right, operator)
@@ -82,6 +86,24 @@ def _comparison(operator: str) -> Callable[..., Expression]:
         return Call(BOOLEAN.with_nullability(nullable), operator, (left, right))
 
     return bind
+
+
+def _are_rows_of_values(left: Expression, right: Expression) -> bool:
+    return (
+        isinstance(left, Call)
+        and isinstance(right, Call)
+        and left.function == right.function == "ROW"
+        and len(left.arguments) == len(right.arguments) > 0
+    )
+
+
+def _fields_equal(
+    left: Sequence[Expression], right: Sequence[Expression], equal: Callable[..., Expression]
+) -> Expression:
+    """Compare rows field by field, as Flink does: the result is NULL if it depends on a NULL."""
+    found = conjunction([equal([a, b], ()) for a, b in zip(left, right, strict=True)])
+    assert found is not None
+    return found
 
 
 def _as_number(value: Expression, other: Expression) -> Expression:
@@ -226,6 +248,10 @@ def _in(negated: bool) -> Callable[..., Expression]:
 
 def _equals(value: Expression, choice: Expression) -> Expression:
     """Compare a value with one of a list; unlike with ``=``, texts become numbers."""
+    if _are_rows_of_values(value, choice):
+        return _fields_equal(
+            value.children, choice.children, lambda pair, _: _equals(pair[0], pair[1])
+        )
     if rules.is_text(choice.type) and rules.is_numeric(value.type):
         choice = cast_to(choice, value.type)
     elif rules.is_text(value.type) and rules.is_numeric(choice.type):
