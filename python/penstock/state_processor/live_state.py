@@ -46,9 +46,21 @@ class StateOfTasks(LiveState):
         return self.get_many([key]).get(key, default)
 
     def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """Return the values of those of the keys that have one."""
+        """Return the values of those of the keys that have one.
+
+        Raises:
+            WrongArgumentError: A key is a list or dictionary, which no key can be.
+            StateReadError: A key has values in several windows, or tasks do not answer.
+        """
+        try:
+            distinct = tuple(dict.fromkeys(keys))
+        except TypeError as error:
+            raise WrongArgumentError(
+                f"keys of a state are values of its key selector, and of several fields a tuple; "
+                f"got {error}"
+            ) from None
         found: dict[Any, Any] = {}
-        for key, namespace, value in rows_of(self._ask(tuple(dict.fromkeys(keys)))):
+        for key, namespace, value in rows_of(self._ask(distinct)):
             if namespace is not None and key in found:
                 raise StateReadError(
                     f"the key {key!r} has values in several windows: call windows(key)"
