@@ -4,6 +4,7 @@ import pytest
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.plan import nodes as n
+from penstock.taskexecutor.operators.relational.replacements import LEAST_ROWS
 from unit.table.planning import TEXT, plan
 from unit.table.running import HarnessTable, run, settled
 
@@ -35,6 +36,17 @@ def test_rows_are_kept_by_functions_with_over(sql, is_streaming):
 def test_a_bound_of_row_numbers_is_planned_as_top_n():
     node = plan("SELECT id FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY n) <= 3")
     assert isinstance(node.inputs[0], n.Rank)
+
+
+@pytest.mark.parametrize("number", [1, LEAST_ROWS])
+@pytest.mark.parametrize(("last", "kinds"), [(1, [0, 1, 2]), (2, [0, 0, 3, 0])])
+def test_a_single_first_row_is_updated_and_several_are_replaced(number, last, kinds):
+    """Row by row and by columns, with the row kinds of Flink."""
+    table = HarnessTable.of("t", id=types.IntType(), k=TEXT, v=types.IntType())
+    sql = f"SELECT * FROM t QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) <= {last}"
+    given = [("t", [(i, f"k{k}", 9 - i) for k in range(number)]) for i in range(last + 1)]
+    found = run(sql, [table], given)
+    assert [kind for kind, row in found if row[1] == "k0"] == kinds
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,8 @@ class RankOperator(KeyedRelationalOperator):
         self.keeps_all = has_kinds
         #: Whether a row that arrives replaces at most one other row, and no rank is emitted.
         self.is_plain = first == 1 and bool(last) and not with_rank and not has_kinds
+        #: Row kinds of a displaced row and of the row in its place; the top 1 is updated.
+        self.kinds = (UPDATE_BEFORE, UPDATE_AFTER) if last == 1 else (DELETE, INSERT)
         self.passed_over = 0
         context.metric_group().gauge("numRowsBelowTop", lambda: self.passed_over)
         #: By key: the rows in order; without deletions only as many as may be emitted.
@@ -103,8 +105,9 @@ class RankOperator(KeyedRelationalOperator):
         self.expires = state_ttl_ms > 0
         self.replacements = None
         if self.is_plain and Replacements.fits(output, partition) and can_rank(output, order):
+            removal, addition = self.kinds
             self.replacements = Replacements(
-                context, output, partition, removal=DELETE, addition=INSERT, has_kinds=True
+                context, output, partition, removal=removal, addition=addition, has_kinds=True
             )
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
@@ -227,9 +230,10 @@ class RankOperator(KeyedRelationalOperator):
             return
         rows = list(found)
         rows.insert(bisect_right(rows, key, key=self.key), row)
+        removal, addition = self.kinds
         if is_full:
-            self.changes.add(DELETE, rows.pop())
-        self.changes.add(INSERT, row)
+            self.changes.add(removal, rows.pop())
+        self.changes.add(addition if is_full else INSERT, row)
         self.rows.put(text, rows)
 
     def _change(self, text: str, row: _Row, *, is_added: bool) -> None:
