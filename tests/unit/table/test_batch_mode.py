@@ -112,3 +112,9 @@ def test_window_functions_take_timestamps_that_are_no_time_attributes():
         *((begin + datetime.timedelta(seconds=10) - last, 2),),
         *((begin + datetime.timedelta(seconds=70) - last, 1),),
     ]
+
+
+def test_an_empty_group_by_has_one_row_without_rows():
+    table = HarnessTable.of("e", a=types.IntType())
+    made = run("SELECT COUNT(*) FROM e GROUP BY ()", [table], [("e", [])], is_streaming=False)
+    assert made == [(0, (0,))]

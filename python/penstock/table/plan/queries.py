@@ -370,7 +370,7 @@ class QueryBinder:
         for item in group.expressions:
             if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets):
                 sets.append(sets_of(item, expressions))
-            elif not windows.is_window(item):
+            elif not windows.is_window(item) and not _is_empty(item):
                 bound = expressions.bind(item)
                 if relations.contains_aggregate(bound):
                     raise placed(
@@ -588,3 +588,8 @@ def _with_aliases(
         return expressions.bind(tree)
     finally:
         expressions.replaced = inner
+
+
+def _is_empty(item: Any) -> bool:
+    """Return whether a part of GROUP BY is (), which has no keys."""
+    return isinstance(item, exp.Tuple) and not item.expressions
