@@ -51,12 +51,16 @@ class Shaking:
         if self._companion is not None:
             self._companion.communicate()
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self):
+        # Before fixtures, some of which compare the processes before and after a test.
+        if self._companion is None:
+            self._companion = _start_companion(self._seed)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):
         if not item.get_closest_marker("process") or item.get_closest_marker("stops_processes"):
             return (yield)
-        if self._companion is None:
-            self._companion = _start_companion(self._seed)
         print(item.nodeid, file=self._companion.stdin)
         try:
             return (yield)
