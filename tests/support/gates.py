@@ -15,7 +15,8 @@ class Gate:
 
     A record that waits holds the thread of its task, so the task takes no checkpoint.  A gate that
     opens for mail lets records pass while a mail waits for their task, however long the mail takes
-    to come: just those that the source emits before its task reads the mail.
+    to come: just those that the source emits before its task reads the mail.  They are few, since
+    each waits for a look, and a source reads its mail after 10 ms.
     """
 
     def __init__(self):
@@ -48,8 +49,10 @@ class Gate:
     def pass_through(self, value, mailbox=None):
         """Wait until a record may pass; ``mailbox`` is that of its task."""
         with self._news:
-            while not (self._permits or (self._opens_for_mail and mailbox.has_mail)):
+            while not self._permits:
                 self._news.wait(_LOOK_S if self._opens_for_mail else None)
+                if self._opens_for_mail and mailbox.has_mail:
+                    break
             self._permits = max(0, self._permits - 1)
             self.seen.append(value)
             self._news.notify_all()
