@@ -20,6 +20,8 @@ from penstock.table.errors import TableException
 from penstock.table.functions import type_rules as rules
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.table.types import DataType
 
 _CONTEXT: Final = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
@@ -226,9 +228,7 @@ class _Counted(Accumulator):
 
     @staticmethod
     def _changed(accumulator: dict[Any, int], value: Any, by: int) -> dict[Any, int]:
-        if value != value:
-            # NaN equals NaN here, as in Java.
-            value = next((kept for kept in accumulator if kept != kept), value)
+        value = _as_kept(accumulator, value)
         count = accumulator.get(value, 0) + by
         changed = dict(accumulator) if len(accumulator) < 8 else accumulator
         if count:
@@ -427,9 +427,7 @@ class ListAccumulator(Accumulator):
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Remove the first equal value."""
-        value = values[0]
-        if value != value:
-            value = next((kept for kept in accumulator if kept != kept), value)
+        value = _as_kept(accumulator, values[0])
         if value in accumulator:
             accumulator.remove(value)
         return accumulator
@@ -566,6 +564,11 @@ class Distinct(Accumulator):
     def result(self, accumulator: list[Any]) -> Any:
         """Return the inner result."""
         return self._inner.result(accumulator[1])
+
+
+def _as_kept(values: Iterable[Any], value: Any) -> Any:
+    """Return a value, or the NaN among the values for NaN: they are equal, as in Java."""
+    return value if value == value else next((kept for kept in values if kept != kept), value)
 
 
 def _are_equal(ones: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
