@@ -55,13 +55,13 @@ test-durations: $(STAMP) build/kafka/jars  ## wall time, CPU time and processes 
 	PYTHONPATH=tests $(BIN)/python -m support.costs build/costs
 
 build/kafka/jars:
-	sh ci/kafka.sh
+	sh ci/jars.sh kafka
 
 test-yarn: $(STAMP) build/yarn/jars  ## jobs on a YARN of one node, which Maven fetches, with killed application attempts
 	$(PYTEST) tests/e2e/test_yarn.py
 
 build/yarn/jars:
-	sh ci/yarn.sh
+	sh ci/jars.sh yarn
 
 test-rust: | prerequisites  ## only the Rust tests, and the models within bounds
 	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network -p penstock-profile

@@ -6,7 +6,7 @@
 A rate is the difference between a job of all records and one of a tenth of them, so that the start
 does not count; the best of the rounds counts, since the machine's other work only slows jobs down.
 The CPU time is that of the job's processes, computed in the same way; on a shared machine it is
-more reliable.  Kafka is one broker in a separate process, from the jars that ``ci/kafka.sh``
+more reliable.  Kafka is one broker in a separate process, from the jars that ``ci/jars.sh``
 fetches. ``--only flink`` runs the copy from Kafka to Kafka on PyFlink, with the interpreter that
 the variable names and Flink's connector, which ``benchmarks/README.md`` says how to fetch. Prints a
 table and writes ``benchmarks/results/connectors.json``; ``--only`` measures and prints only some

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.slow]
 
 def test_kafka_exactly_once_after_a_failure(tmp_path):
     if not JARS.exists():
-        pytest.skip("the broker's jars are not there: sh ci/kafka.sh")
+        pytest.skip("the broker's jars are not there: make build/kafka/jars")
     (tmp_path / "broker").mkdir()
     broker = Broker(tmp_path / "broker")
     try:

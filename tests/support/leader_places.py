@@ -102,7 +102,7 @@ class ZooKeeperPlace(Place):
 def serving_zookeeper(tmp_path_factory):
     """Yield a shared server, for a fixture."""
     if not JARS.exists():
-        pytest.skip("the server's jars are not there: sh ci/kafka.sh")
+        pytest.skip("the server's jars are not there: make build/kafka/jars")
     server = ZooKeeperServer(Path(tmp_path_factory.mktemp("zookeeper")))
     try:
         yield server.start()

@@ -13,7 +13,7 @@ pub(crate) const MAX_BYTES: usize = (MAX_PAGES - 1) * PAGE;
 
 /// Copies the readable bytes from `address` on; returns their number.
 ///
-/// It may be called in a signal handler.
+/// Safe to call in a signal handler.
 pub(crate) fn read(address: u64, target: &mut [u8]) -> usize {
     let length = target.len().min(MAX_BYTES);
     let local = libc::iovec {

@@ -29,7 +29,7 @@ def other_broker(second_broker):
 
 def serving(folder):
     if not JARS.exists():
-        pytest.skip("the broker's jars are not there: sh ci/kafka.sh")
+        pytest.skip("the broker's jars are not there: make build/kafka/jars")
     broker = Broker(folder)
     try:
         yield broker.start()
