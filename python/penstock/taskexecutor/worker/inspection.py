@@ -187,7 +187,7 @@ class Inspector:
             return Inspected(request.request_id, error=_GONE)
         places = None
         if request.scan:
-            places = self._scans.take(request.scan, request.attempt_id)
+            places = self._scans.find(request.scan, request.attempt_id)
             if places is None:
                 return Inspected(request.request_id, error=_FORGOTTEN)
         reading = StateReading(request, places)

@@ -31,7 +31,7 @@ class OpenScans:
         self._lock = threading.Lock()
         self._scans: dict[int, _OpenScan] = {}
 
-    def take(self, number: int, attempt_id: bytes) -> Places | None:
+    def find(self, number: int, attempt_id: bytes) -> Places | None:
         """Return the keys of a scan of a task; None if it is unknown or was forgotten.
 
         They stay, as a page may be requested again.
