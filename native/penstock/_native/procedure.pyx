@@ -4,7 +4,6 @@ The program computes all values first; only then are timers set and records emit
 """
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
@@ -41,8 +40,8 @@ if procedures.ACTIONS != (
 ):
     raise ImportError(f"actions that differ: {procedures.ACTIONS}")
 
-# After this many runs the GIL is released: timers that fire in a row, and register the next ones,
-# run nothing else that would release it or check for signals.
+# After this many runs other threads get their turn: timers that fire in a row, and register the next
+# ones, run nothing else that would release the GIL or check for signals.
 cdef enum:
     RUNS_OF_A_TURN = 1024
 
@@ -121,11 +120,8 @@ cdef class Procedure:
         return emitted
 
     cdef int give_turn(self) except -1:
-        """Handle signals and offer the GIL, as the interpreter does between two calls."""
         self.since_turn = 0
-        PyErr_CheckSignals()
-        with nogil:
-            pass
+        procedures.give_turn()
         return 0
 
     cdef bint can_act(self, const PsMade *made, const signed char *actions) noexcept:

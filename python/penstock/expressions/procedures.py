@@ -72,6 +72,14 @@ class Procedure:
     uses_key: bool
 
 
+def give_turn() -> None:
+    """Let the interpreter handle signals and other threads run, as it does at each call.
+
+    Native code that only released the GIL and took it again would keep it: a thread that waits
+    demands the GIL after 5 ms without a release, and each release begins these anew.
+    """
+
+
 def procedure_of(function: Any, types: Types = ()) -> Procedure:
     """Return the procedure of ``function(value, context)``, which may be a generator.
 

@@ -263,8 +263,8 @@ def test_other_threads_run_while_timers_register_the_next_ones():
         test.process_element(("a", 1))
         ending = threading.Timer(0.01, end)
         ending.start()
-        # If other threads could not run, `end` would be called only after 10 million timers.
-        test.process_watermark(10**7)
+        # If other threads could not run, `end` would never be called.
+        test.process_watermark(2**62)
         ending.join()
         assert test.num_event_time_timers == 0
 
