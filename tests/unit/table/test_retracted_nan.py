@@ -6,8 +6,8 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
+from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import DELETE, INSERT
-from penstock.taskexecutor.operators.relational.batches import equal_to
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, run, settled
 

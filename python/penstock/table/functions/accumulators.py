@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.table import types
 from penstock.table.errors import TableException
 from penstock.table.functions import type_rules as rules
+from penstock.table.functions.row_equality import equal_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -551,7 +552,8 @@ class Distinct(Accumulator):
         key = hashable(values)
         for value in values:
             if value != value:
-                return next((kept for kept in counts if _are_equal(kept, key)), key)
+                is_same = equal_to(key)
+                return next((kept for kept in counts if is_same(kept)), key)
         return key
 
     def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
@@ -569,11 +571,6 @@ class Distinct(Accumulator):
 def _as_kept(values: Iterable[Any], value: Any) -> Any:
     """Return a value, or the NaN among the values for NaN: they are equal, as in Java."""
     return value if value == value else next((kept for kept in values if kept != kept), value)
-
-
-def _are_equal(ones: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    pairs = zip(ones, others, strict=True)
-    return all(one == other or (one != one and other != other) for one, other in pairs)
 
 
 def hashable(value: Any) -> Any:

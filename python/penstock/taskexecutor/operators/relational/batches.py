@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import operator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -13,7 +11,7 @@ from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.plan.nodes import ROW_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from penstock.table.plan.schema import Schema
 
@@ -67,15 +65,6 @@ def selected_rows(batch: pa.RecordBatch, positions: Sequence[int]) -> list[tuple
     """Return the columns of a batch at some positions as rows of Python values."""
     columns = [values_of(batch.column(i)) for i in positions]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-
-
-def equal_to(row: Sequence[Any]) -> Callable[[Sequence[Any]], bool]:
-    """Return whether a row equals this one; NaN equals NaN, as in Java."""
-    if all(value == value for value in row):
-        return partial(operator.eq, row)
-    return lambda other: all(
-        one == two or (one != one and two != two) for one, two in zip(row, other, strict=True)
-    )
 
 
 def has_null_key(values: Iterable[Any]) -> bool:

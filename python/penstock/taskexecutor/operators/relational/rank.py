@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
+from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import equal_to, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import sort_key
