@@ -5,6 +5,7 @@ import sqlite3
 import sys
 import threading
 import types
+from dataclasses import dataclass
 
 import pytest
 from penstock.common import Row, Types
@@ -197,6 +198,36 @@ def test_invalid_options_are_rejected(database, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(DependencyError, match=r"penstock-engine\[postgres\]"):
         JdbcSink.sink(UPSERT, DECLARED, Builder().with_url("jdbc:postgresql://h/d").build())
+
+
+@dataclass
+class Address:
+    town: str
+
+
+@dataclass
+class Visitor:
+    id: int
+    home: Address
+
+
+@pytest.mark.parametrize(
+    ("declared", "field"),
+    [
+        (Types.of(Visitor), "'home' is a RowTypeInfo"),
+        (Types.ROW_NAMED(["id", "home"], [Types.LONG(), Types.MAP(*[Types.STRING()] * 2)]), "home"),
+        (Types.ROW_NAMED(["id", "tags"], [Types.LONG(), Types.LIST(Types.LONG())]), "tags"),
+    ],
+)
+def test_fields_that_no_column_can_store_are_rejected(database, declared, field):
+    for make in (
+        lambda given: JdbcSink.sink("INSERT INTO t VALUES (?, ?)", declared, given),
+        lambda given: JdbcSink.upsert("t", declared, ["id"], given),
+    ):
+        with pytest.raises(InvalidProgramError, match=f"{field}.* map the records to flat rows"):
+            make(options(database))
+    own = JdbcConnectionOptions.of(lambda: sqlite3.connect(database))
+    JdbcSink.sink("INSERT INTO t VALUES (?, ?)", declared, own)
 
 
 def test_messages_show_neither_user_nor_password():

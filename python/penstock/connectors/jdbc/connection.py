@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import (
+    ListTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
 from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.optional_library import optional_library
 from penstock.connectors.postgres_url import postgres_settings
@@ -27,6 +33,9 @@ _MARKS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?|%")
 #: User and password, which libpq accepts within URLs.
 _USER: Final = re.compile(r"//[^/]*@")
 
+#: Types whose values no column can store.
+_NESTED: Final = (RowTypeInfo, TupleTypeInfo, MapTypeInfo)
+
 #: The parameter styles of packages that can express positional parameters.
 _STYLES: Final = ("qmark", "format", "pyformat")
 
@@ -42,11 +51,12 @@ class _Database:
     java: tuple[str, ...]
     others: tuple[str, ...]
     extra: str | None
+    has_arrays: bool = False
 
 
 _DATABASES: Final = {
     "sqlite": _Database("sqlite3", ("org.sqlite.JDBC",), (), None),
-    "postgresql": _Database("psycopg", ("org.postgresql.Driver",), ("psycopg2",), "postgres"),
+    "postgresql": _Database("psycopg", ("org.postgresql.Driver",), ("psycopg2",), "postgres", True),
     "mysql": _Database(
         "pymysql",
         ("com.mysql.cj.jdbc.Driver", "com.mysql.jdbc.Driver"),
@@ -201,6 +211,31 @@ class JdbcConnectionOptions(NoJavaMembers):
                 package.ProgrammingError,
                 "JdbcConnectionOptions: what follows jdbc:",
             )
+
+    def check_fields(self, used_by: str, row_type: RowTypeInfo) -> None:
+        """Check that a column of the database can store the values of each field.
+
+        Options of `of` and `of_sqlalchemy` pass: their packages may have adapters for any class.
+
+        Args:
+            used_by: The method, for the message.
+            row_type: The type of the rows.
+
+        Raises:
+            InvalidProgramError: A field is a row, tuple or map, or a list and the database has no
+                arrays; the message names it.
+        """
+        if not self._url.startswith("jdbc:"):
+            return
+        database = _DATABASES[_kind_of(self._url)]
+        unfit = _NESTED if database.has_arrays else (*_NESTED, ListTypeInfo)
+        for name, kind in zip(row_type.get_field_names(), row_type.get_field_types(), strict=True):
+            if isinstance(kind, unfit):
+                raise InvalidProgramError(
+                    f"{used_by}: the field {name!r} is a {kind!r}, which no column of {self.shown} "
+                    "can store: map the records to flat rows first, or the field to a text, such "
+                    "as json.dumps(value)"
+                )
 
     def connect(self) -> Any:
         """Open a connection."""

@@ -45,7 +45,8 @@ class JdbcSink(SinkFunction):
                 unless given.
 
         Raises:
-            InvalidProgramError: The type is not a row, or the numbers of fields and ``?`` differ.
+            InvalidProgramError: The type is not a row, the numbers of fields and ``?`` differ, or
+                no column of the database can store the values of a field.
             DependencyError: The database's package is not installed.
         """
         type_info = as_row_type(type_info)
@@ -59,6 +60,7 @@ class JdbcSink(SinkFunction):
                 f"fields: {sql}"
             )
         jdbc_connection_options.check()
+        jdbc_connection_options.check_fields("JdbcSink.sink", type_info)
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()
         values = RowValues(type_info, f"{jdbc_connection_options.shown} by {sql!r}")
         return JdbcSink(_RowSink(sql, values, jdbc_connection_options, options))
@@ -86,8 +88,8 @@ class JdbcSink(SinkFunction):
                 unless given.
 
         Raises:
-            InvalidProgramError: The type is not a row, it lacks a key column, or the options
-                have no URL that names the database.
+            InvalidProgramError: The type is not a row, it lacks a key column, the options have no
+                URL that names the database, or no column can store the values of a field.
             DependencyError: The database's package is not installed.
         """
         from penstock.connectors.change_rows import ChangeKey
@@ -106,6 +108,7 @@ class JdbcSink(SinkFunction):
                 f"options with a URL that names one of them, got {jdbc_connection_options!r}"
             )
         jdbc_connection_options.check()
+        jdbc_connection_options.check_fields("JdbcSink.upsert", type_info)
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()
         values = RowValues(type_info, f"{jdbc_connection_options.shown}, table {table}")
         return JdbcSink(
