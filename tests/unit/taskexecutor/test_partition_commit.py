@@ -277,7 +277,7 @@ def test_an_hour_that_the_clock_shows_twice_waits_for_the_second_one():
     ("make", "words"),
     [
         (lambda sink: sink.with_partition_commit(HOURLY, 5), "functions, got 5"),
-        (lambda sink: sink.with_partition_commit("1 h"), "PartitionCommitTrigger"),
+        (lambda sink: sink.with_partition_commit("1 h"), "FileSink.with_partition_commit: trig"),
         (lambda _: PartitionCommitTrigger.partition_time("yyyy", Duration.of_hours(-1)), "delay"),
         (lambda _: PartitionCommitTrigger.partition_time("QQ", Duration.of_hours(1)), "QQ"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
@@ -107,7 +108,7 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
         """Return whether one committer serves all writers: a partition has files of several."""
         return self._partition_commit is not None
 
-    @checks_arguments
+    @partial(checks_arguments, called="FileSink")
     class BaseBuilder(NoJavaMembers):
         """Builder of a FileSink."""
 
