@@ -1,5 +1,7 @@
 """Savepoints that are read as tables, and written from data as a job's initial state."""
 
+import importlib
+import sys
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import CheckpointStorageError, InvalidProgramError, SerializationError
+from penstock.serialization.class_reference import forget_imported
 from penstock.state_processor import Savepoint, SavepointWriter
 
 from recovery.savepoint_programs import Slowly, asked, environment, numbers
@@ -142,6 +145,61 @@ def test_every_kind_of_value_has_its_columns(tmp_path):
     assert sorted((key, value) for _, key, _, value in mixed) == [("k", 1), ("l", "two")]
     assert savepoint.list_state("other", "seen").column("value").to_pylist() == [5]
     assert savepoint.timers("op").num_rows == 0
+
+
+MODULE = """
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+class Place(NamedTuple):
+    town: str
+
+class Kind(Enum):
+    NEW = 1
+
+class Name(str):
+    pass
+
+class Guest(BaseModel):
+    name: str
+    age: int = 0
+
+@dataclass(slots=True)
+class Stay:
+    place: Place
+    name: Name
+    guests: list[Guest]
+"""
+
+
+def test_records_of_classes_that_the_reader_lacks_are_rows(tmp_path, monkeypatch):
+    (tmp_path / "stays_of_a_job.py").write_text(MODULE)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    job = importlib.import_module("stays_of_a_job")
+    stay = job.Stay(job.Place("Rome"), job.Name("ada"), [job.Guest(name="bob")])
+    path = (
+        SavepointWriter(4)
+        .keyed_state("op", ValueStateDescriptor("stay", None), [(job.Place("Rome"), stay)])
+        .keyed_state("op", ValueStateDescriptor("kind", None), [("k", job.Kind.NEW)])
+        .list_state("op", ListStateDescriptor("stays", Types.PICKLED_BYTE_ARRAY()), [stay])
+        .write(str(tmp_path / "sp"))
+    )
+    read = Savepoint.read(path)
+    assert read.keyed_state("op", "kind").column("value").to_pylist() == [1]
+
+    monkeypatch.delitem(sys.modules, "stays_of_a_job")
+    sys.path.pop(0)
+    forget_imported()
+    value = {"place": {"town": "Rome"}, "name": "ada", "guests": [{"name": "bob", "age": 0}]}
+    assert read.keyed_state("op", "stay").column("value").to_pylist() == [value]
+    assert read.list_state("op", "stays").column("value").to_pylist() == [value]
+    ((_, key, _, found),) = read.keyed_state_entries("op", "stay")
+    assert (key, found.guests[0].name) == (Row(town="Rome"), "bob")
+    with pytest.raises(SerializationError, match=r"'stays_of_a_job:Kind'.*must be in sys\.path"):
+        read.keyed_state("op", "kind")
 
 
 def test_entries_are_a_dictionary(tmp_path):

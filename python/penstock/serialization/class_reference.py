@@ -175,7 +175,10 @@ def _imported(reference: str) -> type:
         for part in qualified_name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SerializationError(f"no class {reference!r} of a value here: {error}") from error
+        remedy = "; its folder must be in sys.path" if isinstance(error, ModuleNotFoundError) else ""
+        raise SerializationError(
+            f"no class {reference!r} of a value here: {error}{remedy}"
+        ) from error
     if not isinstance(found, type):
         raise SerializationError(f"{reference!r} of a value is not a class here")
     return found

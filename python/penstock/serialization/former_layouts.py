@@ -3,6 +3,8 @@
 While state is restored, fields of an instance are matched with the current class by name: removed
 fields are dropped, and added fields take their defaults.  Everywhere else a difference is an error,
 since all processes of a job have the same class.
+
+A program that reads a savepoint may lack the classes of the job; it reads their instances as rows.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from threading import local
 from types import MemberDescriptorType as _Slot
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from penstock.common.types import Row
 from penstock.errors import SerializationError
 from penstock.serialization.models import (
     REST,
@@ -30,9 +33,10 @@ FORMER: Final = 12
 
 
 class _Restoring(local):
-    """Marks threads that restore state."""
+    """Marks threads that restore or read state."""
 
     depth: int = 0
+    reads_rows: bool = False
 
 
 _restoring: Final = _Restoring()
@@ -46,6 +50,40 @@ def former_fields_taken() -> Iterator[None]:
         yield
     finally:
         _restoring.depth -= 1
+
+
+@contextmanager
+def unknown_classes_read_as_rows() -> Iterator[None]:
+    """Mark this thread as a reader of state that may lack the classes of the job."""
+    before, _restoring.reads_rows = _restoring.reads_rows, True
+    try:
+        with former_fields_taken():
+            yield
+    finally:
+        _restoring.reads_rows = before
+
+
+def reads_unknown_classes_as_rows() -> bool:
+    """Return whether instances of classes that cannot be imported become rows."""
+    return _restoring.reads_rows
+
+
+def row_maker(written: Sequence[str]) -> Callable[[list[Any]], Any]:
+    """Return the function that creates a row from the fields of an instance of an unknown class.
+
+    Args:
+        written: The fields that the class had, in the order of their values.
+    """
+    if written[0][:1] == "*" and written[0] != REST:  # a subclass of a builtin class
+        return lambda values: values[0]
+    names = [name for name in written if name != REST]
+
+    def make(values: list[Any]) -> Row:
+        row = Row(*values[: len(names)])
+        row.set_field_names(names)
+        return row
+
+    return make
 
 
 def takes_former_fields() -> bool:

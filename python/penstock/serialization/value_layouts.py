@@ -23,7 +23,13 @@ from penstock.serialization.class_reference import (
     register,
     resolve,
 )
-from penstock.serialization.former_layouts import FORMER, maker_of, takes_former_fields
+from penstock.serialization.former_layouts import (
+    FORMER,
+    maker_of,
+    reads_unknown_classes_as_rows,
+    row_maker,
+    takes_former_fields,
+)
 from penstock.serialization.models import REST, field_names_of, is_model
 from penstock.serialization.plain_instances import attributes_of
 
@@ -117,9 +123,16 @@ def layout_signed(signature: str) -> Layout:
     reference, opening, names = signature.partition("(")
     if not opening or names[-1:] != ")":
         raise SerializationError(f"no class and its fields: {signature!r}")
-    layout = layout_of(resolve(reference))
+    written = names[:-1].split(",")
+    try:
+        cls = resolve(reference)
+    except SerializationError:
+        if not reads_unknown_classes_as_rows():
+            raise
+        return Layout(row_maker(written), FORMER, tuple(written), signature, None, False)
+    layout = layout_of(cls)
     if layout is None or layout.signature != signature:
-        return _former_layout(reference, signature, names[:-1].split(","), layout)
+        return _former_layout(reference, signature, written, layout)
     _signed[signature] = layout
     return layout
 

@@ -12,7 +12,7 @@ from penstock.common.options.state import BACKEND, check_rocksdb
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import InvalidProgramError
 from penstock.serialization.class_reference import register
-from penstock.serialization.former_layouts import former_fields_taken
+from penstock.serialization.former_layouts import unknown_classes_read_as_rows
 from penstock.serialization.type_serializer import TypeSerializerSnapshot
 from penstock.state_processor.arrow import table_of
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
@@ -56,7 +56,8 @@ class Savepoint:
         Args:
             path: Its directory, or the ``_metadata`` file in it.
             classes: Classes of values that cannot be imported by name, such as those of the
-                program's main module.
+                program's main module.  Records of classes that are neither given nor importable
+                are read as `Row` objects with their fields.
             configuration: Contains the options `s3.*`; None for those of the process, as in
                 programs.
 
@@ -144,7 +145,7 @@ class Savepoint:
             raise _unknown("list state", state, found, known)
         for subtask, snapshot in zip(sorted(found.subtasks), self._snapshots(found), strict=True):
             for lists in (snapshot.lists, snapshot.union_lists):
-                with former_fields_taken():
+                with unknown_classes_read_as_rows():
                     values = list(lists.get(state, ()))
                 for value in values:
                     yield subtask, value
@@ -168,7 +169,7 @@ class Savepoint:
             raise _unknown("broadcast state", state, found, known)
         for snapshot in self._snapshots(found):
             if state in snapshot.broadcast:
-                with former_fields_taken():
+                with unknown_classes_read_as_rows():
                     contents = list(snapshot.broadcast[state])
                 for items in contents:
                     yield from items
@@ -236,7 +237,7 @@ def _entries(states: KeyedStates, name: str) -> Iterator[tuple[int, Any, Any, An
     if name not in states:
         return
     for group, data in sorted(states[name][1].items()):
-        with former_fields_taken():
+        with unknown_classes_read_as_rows():
             entries = list(entries_of(data))
         for namespace, key, value in entries:
             yield group, key, namespace, value

@@ -1,11 +1,13 @@
 """Conditions on entries of state, whose keys and values are tuples, records or plain values."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 import pytest
 from penstock.common import Row
 from penstock.taskexecutor.state.plain_values import plain
 from penstock.taskexecutor.state.state_filters import condition_of, condition_of_text, fits
+from pydantic import BaseModel
 
 
 @dataclass(frozen=True)
@@ -38,3 +40,19 @@ def test_conditions_compare_tuples_and_records(condition, expected):
 def test_a_text_names_a_tuple():
     assert fits(ROW, [condition_of_text("key == ('ada', 2)")])
     assert fits(ROW, [condition_of_text("key in [('ada', 2)]")])
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Car(BaseModel):
+    colour: Colour
+    doors: int
+
+
+def test_models_and_members_of_enums_are_plain():
+    assert plain(Car(colour=Colour.RED, doors=3)) == {"colour": "red", "doors": 3}
+    row = ("k", None, plain(Car(colour=Colour.RED, doors=3)))
+    assert fits(row, [condition_of("value.colour", "==", Colour.RED)])
+    assert fits(row, [condition_of("value.colour", "in", ["red"])])

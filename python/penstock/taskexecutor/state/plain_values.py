@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from enum import Enum
 from typing import Any
 
+from penstock.common.records import names_in
 from penstock.common.types import Row
 from penstock.taskexecutor.state.time_to_live import Aged
 
@@ -12,20 +13,22 @@ from penstock.taskexecutor.state.time_to_live import Aged
 def plain(value: Any) -> Any:
     """Convert a value to classes that Arrow knows.
 
-    Rows, dataclasses and tuples become dictionaries, dictionaries become lists of their pairs, and
-    windows their start and end.
+    Rows, records and tuples become dictionaries, dictionaries become lists of their pairs, members
+    of enums their values, and windows their start and end.
     """
     if isinstance(value, Aged):
         return plain(value.value)
     if isinstance(value, Row):
         names = value._field_names() or [f"f{i}" for i in range(len(value))]
         return {name: plain(field) for name, field in zip(names, value, strict=True)}
+    fields = names_in(value)
     if isinstance(value, tuple):
-        names = getattr(value, "_fields", None) or [f"f{i}" for i in range(len(value))]
-        return {name: plain(field) for name, field in zip(names, value, strict=True)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: plain(getattr(value, field.name)) for field in fields}
+        fields = fields or tuple(f"f{i}" for i in range(len(value)))
+        return {name: plain(field) for name, field in zip(fields, value, strict=True)}
+    if fields is not None:
+        return {name: plain(getattr(value, name)) for name in fields}
+    if isinstance(value, Enum):
+        return plain(value.value)
     if isinstance(value, dict):
         return [{"key": plain(key), "value": plain(held)} for key, held in value.items()]
     if isinstance(value, (list, set, frozenset)):
