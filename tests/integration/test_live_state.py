@@ -101,10 +101,13 @@ def test_a_program_reads_the_state_of_its_job(tmp_path, options):
         ([("key", "in", [5, 6, 600])], everything[5:7]),
         ([("value.item", "==", "item4")], everything[4:5]),
         ([("value.item", ">", 4)], []),
-        ([("value.colour", "!=", "red")], []),
     ):
         assert rows_of(state.scan(filters)) == expected
     eventually(lambda: checkpointed(state), "a checkpoint has the state")
+    for consistency in ("live", "checkpoint"):
+        misspelt = state.scan([("value.prise", ">", 0)], consistency=consistency)
+        with pytest.raises(InvalidProgramError, match=r"no entry has 'value\.pri.*mean 'price'"):
+            list(misspelt)
     assert rows_of(state.scan([("key", "<", 3)], consistency="checkpoint")) == everything[:3]
 
     with pytest.raises(StateReadError, match=r"no keyed state 'ordr', but: order, pairs"):
@@ -166,6 +169,9 @@ def test_another_process_reads_it_by_rest(tmp_path):
         {"key": 0, "namespace": None, "value": {"price": 0, "item": "item0"}},
         {"key": 1, "namespace": None, "value": {"price": 10, "item": "item1"}},
     ]
+    assert "did you mean 'price'?" in ask("/scan", where="value.prise > 3")["fields"]["value.prise"]
+    misspelt = penstock(*scan[:5], "value.prise < 2", code=1)
+    assert "did you mean 'price'?" in misspelt
     both = penstock("state", job_id, "orders", "order", "5", "--key", "6")
     assert sorted(both.splitlines()) == [
         f"{key}: Row(price={key}0, item='item{key}')" for key in (5, 6)

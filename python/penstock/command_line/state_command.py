@@ -161,8 +161,12 @@ class _Source:
     def _pages(self, operator: str, name: str, where: Sequence[str], limit: int) -> Iterator[Any]:
         import pyarrow as pa
 
+        from penstock.taskexecutor.state.state_filters import FilterFields
+
         assert self.client is not None, "of a running job"
         cursor: str | None = ""
+        fields = FilterFields()
+        is_empty = True
         while cursor is not None:
             query = urllib.parse.urlencode(
                 [
@@ -174,9 +178,13 @@ class _Source:
                 ]
             )
             page = self.client.ask(f"/jobs/{self.job}/state/scan?{query}")
+            fields.add(page["fields"])
             if page["rows"]:
+                is_empty = False
                 yield from pa.ipc.open_stream(base64.b64decode(page["arrow"]))
             cursor = page["cursor"]
+        if is_empty:
+            fields.check()
 
 
 def _show_scan(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from penstock.common.names import checked_size
@@ -91,11 +91,14 @@ class StateAnswer:
         entries: Serialised lists of rows: key, namespace and value.
         cursor: The end of the page; None after the last one.
         checkpoint: The path of the job's last complete checkpoint, or None.
+        fields: The fields that the filters name, with what is wrong with each: empty if an entry
+            has it.
     """
 
     entries: tuple[bytes, ...]
     cursor: str | None
     checkpoint: str | None
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 class CollectResults(Protocol):

@@ -70,13 +70,15 @@ class LiveState(ABC):
         Args:
             filters: Conditions that all entries fulfil, such as ``("value.price", ">", 3)``; the
                 comparisons are ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` and ``in``.  Tasks
-                evaluate them.  A field that is missing or None fulfils none.
+                evaluate them.  A field that is missing or None fulfils none; a field that no
+                entry has is an error.
             consistency: ``live``, or ``checkpoint`` for the last complete checkpoint, which this
                 process reads.
             batch_rows: The greatest number of rows of a batch, up to 10,000.
 
         Raises:
-            WrongArgumentError: A filter or the consistency is invalid.
+            WrongArgumentError: A filter or the consistency is invalid, or no entry has a field
+                that a filter names.
             StateReadError: As for `get`; or there is no complete checkpoint.
             SerializationError: The values of a batch have no common Arrow type.
         """

@@ -137,6 +137,7 @@ class StateReader:
             tuple(chunk for one in answers for chunk in one.entries),
             None,
             None if latest is None or latest.is_discarded else latest.external_path,
+            answers[0].fields if question.keys is None else {},
         )
         if question.keys is not None:
             return answer

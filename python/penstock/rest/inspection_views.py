@@ -247,6 +247,8 @@ async def state_scan(call: Call) -> Json:
     ``operator`` and ``state`` name the state.  ``where`` is a condition such as ``value.price > 3``
     and may be repeated; ``limit`` is the maximum number of rows (default 1000).
     ``cursor`` of the answer requests the next page, and is null on the last one.
+    ``fields`` has the fields that the conditions name, each with the reason why no entry of the
+    page has it, or an empty text.
     An unknown operator or state is answered with 404, an invalid condition with 400.
     If a task does not answer, the answer is 503.
     """
@@ -277,6 +279,7 @@ async def state_scan(call: Call) -> Json:
         "rows": rows,
         "arrow": base64.b64encode(stream).decode(),
         "cursor": answer.cursor,
+        "fields": dict(answer.fields),
     }
 
 

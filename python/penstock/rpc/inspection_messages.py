@@ -123,7 +123,8 @@ class Inspected(Message, frozen=True):
 
     ``states`` are kinds of states by name; ``note`` says what is missing in the answer, and why.
     ``entries`` are serialised lists of entries; ``position`` is the number of entries visited so
-    far, all of them if ``is_at_end``.  The next page is requested with ``scan``.
+    far, all of them if ``is_at_end``.  The next page is requested with ``scan``.  ``fields`` are
+    the fields that the filters name, with what is wrong with each.
     """
 
     request_id: int
@@ -136,6 +137,7 @@ class Inspected(Message, frozen=True):
     position: int = 0
     scan: int = 0
     is_at_end: bool = True
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
     error: str = ""
     note: str = ""
 

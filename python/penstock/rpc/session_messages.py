@@ -192,6 +192,7 @@ class StateEntries(Message, frozen=True):
     entries: tuple[bytes, ...]
     cursor: str | None
     checkpoint: str | None
+    fields: dict[str, str]
 
 
 class Path(Message, frozen=True):

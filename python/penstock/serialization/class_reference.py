@@ -175,7 +175,9 @@ def _imported(reference: str) -> type:
         for part in qualified_name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        remedy = "; its folder must be in sys.path" if isinstance(error, ModuleNotFoundError) else ""
+        remedy = (
+            "; its folder must be in sys.path" if isinstance(error, ModuleNotFoundError) else ""
+        )
         raise SerializationError(
             f"no class {reference!r} of a value here: {error}{remedy}"
         ) from error

@@ -395,7 +395,9 @@ class _Client:
             # The program knows this class, but no subclass of it.
             self._refuse(StateReadError.__name__, str(error))
             return
-        self.connection.send(messages.StateEntries(found.entries, found.cursor, found.checkpoint))
+        self.connection.send(
+            messages.StateEntries(found.entries, found.cursor, found.checkpoint, dict(found.fields))
+        )
 
     def _savepoint(self, message: messages.AskSavepoint) -> None:
         written: Any = message.savepoint_format

@@ -149,7 +149,8 @@ class RemoteJobGateway(JobGateway):
             ),
             messages.StateEntries,
         )
-        return StateAnswer(tuple(answer.entries), answer.cursor, answer.checkpoint)
+        entries = tuple(answer.entries)
+        return StateAnswer(entries, answer.cursor, answer.checkpoint, answer.fields)
 
     def collect(self, collect_id: str) -> RemoteResults:
         """Return the results of one of the job's collect sinks."""

@@ -10,7 +10,7 @@ from penstock.errors import CheckpointStorageError, StateReadError, WrongArgumen
 from penstock.state_processor.arrow import batches_of, rows_of
 from penstock.state_processor.reader import Savepoint
 from penstock.taskexecutor.state.plain_values import plain
-from penstock.taskexecutor.state.state_filters import condition_of, fits
+from penstock.taskexecutor.state.state_filters import FilterFields, condition_of, fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -91,11 +91,18 @@ class StateOfTasks(LiveState):
         self, filters: tuple[Condition, ...], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         cursor: str | None = ""
+        fields = FilterFields()
+        is_empty = True
         while cursor is not None:
             question = StateQuestion(self._operator, self._name, None, filters, cursor, batch_rows)
             answer = self._gateway.read_state(question)
-            yield from batches_of(rows_of(answer), self._name)
+            for batch in batches_of(rows_of(answer), self._name):
+                is_empty = False
+                yield batch
+            fields.add(answer.fields)
             cursor = answer.cursor
+        if is_empty:
+            fields.check()
 
     def _scan_checkpoint(
         self, filters: tuple[Condition, ...], batch_rows: int
@@ -134,14 +141,21 @@ def scan_savepoint(
 
     Raises:
         InvalidProgramError: There is no such operator or state; names those that there are.
+        WrongArgumentError: No entry has a field that a condition names.
         CheckpointStorageError: A file of the checkpoint cannot be read.
     """
+    fields = FilterFields(filters)
+    is_empty = True
     rows: list[list[Any]] = []
     for _, *entry in savepoint.keyed_state_entries(operator, state):
         row = [plain(part) for part in entry]
+        fields.look(row)
         if fits(row, filters):
+            is_empty = False
             rows.append(row)
         if len(rows) >= batch_rows:
             yield from batches_of(rows, state)
             rows = []
+    if is_empty:
+        fields.check()
     yield from batches_of(rows, state)

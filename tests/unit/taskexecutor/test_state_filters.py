@@ -5,8 +5,14 @@ from enum import Enum
 
 import pytest
 from penstock.common import Row
+from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.state.plain_values import plain
-from penstock.taskexecutor.state.state_filters import condition_of, condition_of_text, fits
+from penstock.taskexecutor.state.state_filters import (
+    FilterFields,
+    condition_of,
+    condition_of_text,
+    fits,
+)
 from pydantic import BaseModel
 
 
@@ -56,3 +62,26 @@ def test_models_and_members_of_enums_are_plain():
     row = ("k", None, plain(Car(colour=Colour.RED, doors=3)))
     assert fits(row, [condition_of("value.colour", "==", Colour.RED)])
     assert fits(row, [condition_of("value.colour", "in", ["red"])])
+
+
+@pytest.mark.parametrize(
+    ("rows", "field", "problem"),
+    [
+        ([ROW], "value.prise", "value has the fields item, price; did you mean 'price'"),
+        ([ROW], "value.price.cents", "'value.price.cents': value.price is of type int"),
+        ([ROW, ("k", None, {"prise": 1})], "value.prise", None),
+        ([ROW], "namespace.start", None),
+        ([], "value.prise", None),
+    ],
+)
+def test_a_field_that_no_entry_has_is_an_error(rows, field, problem):
+    whole = FilterFields()
+    for row in rows:
+        part = FilterFields([condition_of(field, "==", 1)])
+        part.look(row)
+        whole.add(part.problems)
+    if problem is None:
+        whole.check()
+        return
+    with pytest.raises(InvalidProgramError, match=problem):
+        whole.check()

@@ -7,11 +7,12 @@ import operator
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.names import nearest_hint
 from penstock.errors import WrongArgumentError
 from penstock.taskexecutor.state.plain_values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 COLUMNS: Final = ("key", "namespace", "value")
 
@@ -76,6 +77,63 @@ def fits(row: Sequence[Any], conditions: Iterable[Sequence[Any]]) -> bool:
     """Return whether a row of plain key, namespace and value fulfils all conditions."""
     columns = dict(zip(COLUMNS, row, strict=True))
     return all(_compare(columns, *condition) for condition in conditions)
+
+
+class FilterFields:
+    """The fields that the conditions of a scan name, as far as its entries have them.
+
+    Attributes:
+        problems: By field, such as ``value.price``: empty if an entry has it, otherwise what is
+            wrong; nothing of a field of which no entry tells.
+    """
+
+    def __init__(self, conditions: Iterable[Sequence[Any]] = ()) -> None:
+        self.problems: dict[str, str] = {}
+        self._sought = [path for path, *_ in conditions if len(path) > 1]
+
+    def look(self, row: Sequence[Any]) -> None:
+        """Look for the fields that no entry has had so far."""
+        for path in tuple(self._sought):
+            problem = _problem(dict(zip(COLUMNS, row, strict=True)), path)
+            if problem is not None:
+                self.problems[".".join(path)] = problem
+            if problem == "":
+                self._sought.remove(path)
+
+    def add(self, problems: Mapping[str, str]) -> None:
+        """Add the result for other entries."""
+        for name, problem in problems.items():
+            if self.problems.get(name) != "":
+                self.problems[name] = problem
+
+    def check(self) -> None:
+        """Check that entries have the fields; for a scan that found none.
+
+        Raises:
+            WrongArgumentError: No entry has a field; the message names the nearest one.
+        """
+        for problem in filter(None, self.problems.values()):
+            raise WrongArgumentError(problem)
+
+
+def _problem(columns: dict[str, Any], path: Sequence[str]) -> str | None:
+    """Return what is wrong with a field of an entry; None if a part before it is None."""
+    found: Any = columns
+    for depth, name in enumerate(path):
+        if found is None:
+            return None
+        if not isinstance(found, dict):
+            whole = ".".join(path[:depth])
+            kind = type(found).__name__
+            return f"no entry has {'.'.join(path)!r}: {whole} is of type {kind}, without fields"
+        if name not in found:
+            whole = ".".join(path[:depth])
+            return (
+                f"no entry has {'.'.join(path)!r}: {whole} has the fields {', '.join(found)}"
+                f"{nearest_hint(name, found)}"
+            )
+        found = found[name]
+    return ""
 
 
 def _compare(columns: dict[str, Any], path: Sequence[str], sign: str, wanted: Any) -> bool:

@@ -10,7 +10,7 @@ from penstock import network
 from penstock.common.exception_deadline import described_in_time
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.state.plain_values import plain
-from penstock.taskexecutor.state.state_filters import fits
+from penstock.taskexecutor.state.state_filters import FilterFields, fits
 from penstock.taskexecutor.task.state_lookup import values_of_key, without_times
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class StateReading:
         places: The keys that the scan reads; None before they are listed.
         is_at_end: Whether no entry is left.
         problem: Why there is no answer; empty when there is one.
+        fields: The fields that the filters name.
     """
 
     def __init__(self, request: ReadState, places: Places | None = None) -> None:
@@ -62,6 +63,7 @@ class StateReading:
         self._serializer: TypeSerializer[Any] = TypeSerializer()
         self._keys = None if request.keys is None else self._serializer.deserialize(request.keys)
         self._filters = self._serializer.deserialize(request.filters) if request.filters else []
+        self.fields = FilterFields(self._filters)
         self._bytes = 0
         self._entries: Iterator[tuple[Any, Any]] | None = None
 
@@ -114,6 +116,7 @@ class StateReading:
             if value is not None:
                 row = (network.key_of(key), contents.namespace, without_times(value))
                 shown = tuple(plain(part) for part in row)
+                self.fields.look(shown)
                 if fits(shown, self._filters):
                     found.append(shown)
             if looked >= STEP_ENTRIES or self.rows + len(found) >= self._request.limit:

@@ -209,6 +209,7 @@ class Inspector:
             position=reading.position,
             scan=scan,
             is_at_end=reading.is_at_end,
+            fields=reading.fields.problems,
             error=reading.problem,
         )
 
