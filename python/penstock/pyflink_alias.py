@@ -106,8 +106,8 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if error.name != wanted:
                 raise
             raise ModuleNotFoundError(
-                f"{spec.name} is not part of penstock (its pyflink is the DataStream API of "
-                f"PyFlink {PYFLINK_VERSION})",
+                f"{spec.name} is not part of penstock (its pyflink is the DataStream and "
+                f"Table API of PyFlink {PYFLINK_VERSION})",
                 name=spec.name,
             ) from None
         spec.loader_state = module.__spec__

@@ -105,6 +105,21 @@ def test_a_statement_in_several_lines_and_rows_as_lists(shell, lines, capsys):
     assert list(typed) == ["SELECT 2;"]
 
 
+def test_a_plan_is_compiled_and_executed(shell, lines, tmp_path, capsys):
+    run(
+        shell,
+        "CREATE TABLE t (n INT) WITH ('connector' = 'datagen', 'number-of-rows' = '2');"
+        "CREATE TABLE counts (n BIGINT) WITH ('connector' = 'print');"
+        f"COMPILE AND EXECUTE PLAN '{tmp_path}/plan.json' FOR\n"
+        "INSERT INTO counts SELECT COUNT(*) FROM t; DROP TABLE t; DROP TABLE counts;"
+        f"EXECUTE PLAN '{tmp_path}/plan.json'; SHOW TABLES",
+    )
+    shell.wait_for_jobs()
+    printed = capsys.readouterr().out
+    assert "Empty set" in printed
+    assert printed.count("[2]\n") == 2
+
+
 def test_the_shell_continues_after_an_error_and_a_cancelled_query(shell, lines):
     typed = iter(["SELECT nope;", "interrupt", "SET 'parallelism.default' = '2';"])
     told = []

@@ -272,6 +272,8 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
         "scan": "it is from_path",
         "sql_update": "it is execute_sql",
     },
+    "CompiledPlan": {"as_smile_bytes": "write as_json_string()"},
+    "PlanReference": {"from_smile_bytes": "write from_json_string(text), or from_file(path)"},
     "TableConfig": {
         "set_idle_state_retention_time": "write set_idle_state_retention(timedelta(…))",
         "set_parallelism": "write set('parallelism.default', '…')",

@@ -66,6 +66,17 @@ def created_table(
     Raises:
         ValidationException: The table is a view, or only exists in the program.
     """
+    return TextResult("result", table_text(identifier, table, schema, is_temporary=is_temporary))
+
+
+def table_text(
+    identifier: ObjectIdentifier,
+    table: CatalogBaseTable,
+    schema: ResolvedSchema,
+    *,
+    is_temporary: bool = False,
+) -> str:
+    """Return the statement that creates a table; see `created_table`."""
     if table.is_view:
         raise ValidationException(
             f"SHOW CREATE TABLE is only supported for tables, but "
@@ -92,7 +103,7 @@ def created_table(
         lines.append(f"PARTITIONED BY ({keys})")
     if table.options:
         lines.append(_with_options(table.options))
-    return TextResult("result", "\n".join([*lines, ""]))
+    return "\n".join([*lines, ""])
 
 
 def column_text(column: Column) -> str:

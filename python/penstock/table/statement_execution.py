@@ -19,6 +19,7 @@ from penstock.table.functions.listed_names import built_in_names
 from penstock.table.insertion import sink_node
 from penstock.table.like_clause import liked_table
 from penstock.table.partition_statements import change_partition, partition_list
+from penstock.table.plan_reference import PlanReference
 from penstock.table.planning import schema_of_node
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.sql import statements as s
@@ -73,6 +74,10 @@ class StatementExecution:
                 return self._jobs.insert([self._sink(i, text) for i in statement.statements])
             case s.Execute():
                 return self._run(statement.statement, text)
+            case s.CompilePlan():
+                return self._compile(statement)
+            case s.ExecutePlan():
+                return self._environment.execute_plan(PlanReference.from_file(statement.file))
             case s.Explain():
                 return TextResult("result", self._explained(statement, text))
             case s.SetOption() | s.ResetOption():
@@ -105,6 +110,35 @@ class StatementExecution:
                 f"type INSERT, got {text}"
             )
         return self._sink(statement, text)
+
+    def insertions(self, text: str) -> list[Sink]:
+        """Return the plans of an INSERT or a statement set.
+
+        Raises:
+            ValidationException: The statement is neither.
+        """
+        statement = parse_statement(text)
+        if isinstance(statement, s.Execute):
+            statement = statement.statement
+        if isinstance(statement, s.Insert):
+            return [self._sink(statement, text)]
+        if isinstance(statement, s.StatementSetBlock):
+            return [self._sink(insert, text) for insert in statement.statements]
+        raise ValidationException(
+            "Unsupported SQL query! A plan can be compiled of an INSERT or a statement set only, "
+            f"got {text}"
+        )
+
+    def _compile(self, statement: s.CompilePlan) -> TableResult:
+        from penstock.table.compiled_plan import plan_exists
+
+        is_kept = statement.if_not_exists or statement.is_executed
+        if not is_kept or not plan_exists(statement.file, self._environment):
+            plan = self._environment.compile_plan_sql(statement.text)
+            plan.write_to_file(statement.file)
+        if not statement.is_executed:
+            return OkResult()
+        return self._environment.execute_plan(PlanReference.from_file(statement.file))
 
     def _sink(self, statement: s.Insert, text: str) -> Sink:
         identifier = self._catalogs.identifier(statement.path)
@@ -191,6 +225,12 @@ class StatementExecution:
             return OkResult()
         name = identifier.as_summary_string()
         return self._jobs.insert([sink_node(name, query, self._planner.resolved(table), sink)])
+
+    def created_table(self, text: str) -> CatalogBaseTable:
+        """Return the table of a CREATE TABLE, without adding it to a catalog."""
+        statement = parse_statement(text)
+        assert isinstance(statement, s.CreateTable)
+        return self._table(statement, None)
 
     def _table(self, statement: s.CreateTable, query: Node | None) -> CatalogBaseTable:
         schema = declared_schema(statement)

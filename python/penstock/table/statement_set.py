@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.table.exceptions import ValidationException
+from penstock.table.table_pipeline import compiled_insertions
 
 if TYPE_CHECKING:
+    from penstock.table.compiled_plan import CompiledPlan
     from penstock.table.plan.nodes import Sink
     from penstock.table.table import Table
     from penstock.table.table_descriptor import TableDescriptor
@@ -27,10 +29,12 @@ class StatementSet:
     def __init__(self, environment: TableEnvironment) -> None:
         self._environment = environment
         self._sinks: list[Sink] = []
+        self._statements: list[str | None] = []
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
         """Add an insertion that ``Table.insert_into`` created."""
         self._sinks.append(table_pipeline.sink)
+        self._statements.append(table_pipeline.statement)
         return self
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
@@ -40,6 +44,7 @@ class StatementSet:
             ValidationException: The statement is not an INSERT.
         """
         self._sinks.append(self._environment.statements.insertion(stmt))
+        self._statements.append(stmt)
         return self
 
     def add_insert(
@@ -51,6 +56,14 @@ class StatementSet:
         """Add the insertion of a table's rows into the table of a path or descriptor."""
         pipeline = self._environment.pipeline(table, target_path_or_descriptor, overwrite)
         return self.add(pipeline)
+
+    def compile_plan(self) -> CompiledPlan:
+        """Return the compiled plan of the insertions.
+
+        Raises:
+            ValidationException: There is no insertion, or one does not come from SQL.
+        """
+        return compiled_insertions(self._statements, self._environment)
 
     def explain(self, *extra_details: int) -> str:
         """Return the plans as text."""
@@ -79,5 +92,5 @@ class StatementSet:
     def _taken(self) -> list[Sink]:
         if not self._sinks:
             raise ValidationException("The statement set has no insertion")
-        sinks, self._sinks = self._sinks, []
+        sinks, self._sinks, self._statements = self._sinks, [], []
         return sinks

@@ -64,6 +64,8 @@ class Table:
         self._node = node
         self._environment = environment
         self._path: str | None = None
+        #: The query of SQL with these rows, if there is one.
+        self._query: str | None = None
 
     @property
     def plan_node(self) -> Node:

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from penstock.table.catalog import Catalog, CatalogDescriptor
+    from penstock.table.compiled_plan import CompiledPlan
     from penstock.table.job import TableJobs
     from penstock.table.module import Module
     from penstock.table.plan.binder import Binder
     from penstock.table.plan.expressions import Expression as PlanExpression
     from penstock.table.plan.nodes import Node, Sink
     from penstock.table.plan.scopes import Scope
+    from penstock.table.plan_reference import PlanReference
     from penstock.table.resolved_schema import ResolvedSchema
     from penstock.table.statement_execution import StatementExecution
     from penstock.table.statement_set import StatementSet
@@ -60,15 +62,21 @@ class TableEnvironment(MissingMethods):
     Args:
         settings: The mode and the built-in catalog.
         root: The configuration of the underlying stream environment.
+        catalogs: The catalogs; by default only the built-in one.
     """
 
-    def __init__(self, settings: EnvironmentSettings, root: Configuration) -> None:
+    def __init__(
+        self,
+        settings: EnvironmentSettings,
+        root: Configuration,
+        catalogs: CatalogManager | None = None,
+    ) -> None:
         from penstock.table.job import TableJobs
         from penstock.table.statement_execution import StatementExecution
 
         self._settings = settings
         self._config = TableConfig(root)
-        self.catalogs = CatalogManager(settings.catalog_name, settings.database_name)
+        self.catalogs = catalogs or CatalogManager(settings.catalog_name, settings.database_name)
         self.planner = Planner(self.catalogs, self._config, settings.streaming)
         self.jobs: TableJobs = TableJobs(root, self._config, self.planner)
         self.statements: StatementExecution = StatementExecution(self)
@@ -214,6 +222,7 @@ class TableEnvironment(MissingMethods):
             raise ValidationException(f"Table {path} was not found")
         made = Table(node, self)
         made._path = path
+        made._query = f"SELECT * FROM {path}"
         return made
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
@@ -406,7 +415,9 @@ class TableEnvironment(MissingMethods):
         """
         from penstock.table.sql.parsing import parse_query
 
-        return Table(self.planner.query(parse_query(query), query), self)
+        made = Table(self.planner.query(parse_query(query), query), self)
+        made._query = query
+        return made
 
     def execute_sql(self, stmt: str) -> TableResult:
         """Execute a statement.
@@ -424,6 +435,30 @@ class TableEnvironment(MissingMethods):
         if isinstance(parse_statement(stmt), Insert):
             return self.explain_nodes([self.statements.insertion(stmt)], extra_details)
         return self.sql_query(stmt).explain(*extra_details)
+
+    def compile_plan_sql(self, stmt: str) -> CompiledPlan:
+        """Return the compiled plan of an INSERT or a statement set.
+
+        Raises:
+            TableException: The statement is invalid, or uses tables that only the program has.
+        """
+        from penstock.table.compiled_plan import CompiledPlan
+
+        return CompiledPlan.of(stmt, self)
+
+    def load_plan(self, plan_reference: PlanReference) -> CompiledPlan:
+        """Return a compiled plan that was stored.
+
+        Raises:
+            TableException: The plan cannot be read, or does not fit this environment.
+        """
+        from penstock.table.compiled_plan import CompiledPlan
+
+        return CompiledPlan.loaded(plan_reference, self)
+
+    def execute_plan(self, plan_reference: PlanReference) -> TableResult:
+        """Start the job of a compiled plan that was stored; see `load_plan`."""
+        return self.load_plan(plan_reference).execute()
 
     def create_statement_set(self) -> StatementSet:
         """Return a set of insertions that become one job."""
@@ -508,7 +543,11 @@ class TableEnvironment(MissingMethods):
             self.planner.resolved(found),
             target_sink.overwriting(name.as_summary_string()) if overwrite else target_sink,
         )
-        return TablePipeline(sink, self, identifier)
+        statement = None
+        if identifier is not None and table._query is not None:
+            verb = "OVERWRITE" if overwrite else "INTO"
+            statement = f"INSERT {verb} {identifier.as_serializable_string()} {table._query}"
+        return TablePipeline(sink, self, identifier, statement)
 
     def attach(self, sinks: Sequence[Sink]) -> None:
         """Reject the call: there is no stream environment (beyond PyFlink).

@@ -32,6 +32,9 @@ MAX_COLUMN_WIDTH: Final = "table.display.max-column-width"
 CODE_LENGTH: Final = "table.generated-code.max-length"
 DYNAMIC_OPTIONS: Final = "table.dynamic-table-options.enabled"
 DML_SYNC: Final = "table.dml-sync"
+PLAN_COMPILED_OBJECTS: Final = "table.plan.compile.catalog-objects"
+PLAN_RECOMPILE: Final = "table.plan.force-recompile"
+PLAN_RESTORED_OBJECTS: Final = "table.plan.restore.catalog-objects"
 
 RESULT_MODE: Final = "sql-client.execution.result-mode"
 MAX_ROWS: Final = "sql-client.execution.max-table-result.rows"
@@ -54,6 +57,9 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     DML_SYNC: BooleanType().parse,
     DYNAMIC_OPTIONS: BooleanType().parse,
     MAX_COLUMN_WIDTH: IntegerType(1).parse,
+    PLAN_COMPILED_OBJECTS: ChoiceType("ALL", "SCHEMA", "IDENTIFIER").parse,
+    PLAN_RECOMPILE: BooleanType().parse,
+    PLAN_RESTORED_OBJECTS: ChoiceType("ALL", "ALL_ENFORCED", "IDENTIFIER").parse,
 }
 """The supported options of Flink, with their parsers."""
 
@@ -63,7 +69,7 @@ _IDLE: Final = frozenset(
     table.optimizer.distinct-agg.split.enabled
     table.optimizer.join-reorder-enabled table.optimizer.reuse-source-enabled
     table.optimizer.reuse-sub-plan-enabled table.optimizer.source.predicate-pushdown-enabled
-    table.optimizer.distinct-agg.split.bucket-num table.plan.force-recompile
+    table.optimizer.distinct-agg.split.bucket-num
     table.exec.async-lookup.buffer-capacity table.exec.async-lookup.timeout
     table.exec.spill-compression.enabled
     table.exec.disabled-operators table.optimizer.multiple-input-enabled

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.table.exceptions import ValidationException
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.table.catalog import ObjectIdentifier
+    from penstock.table.compiled_plan import CompiledPlan
     from penstock.table.plan.nodes import Sink
     from penstock.table.table_environment import TableEnvironment
     from penstock.table.table_result import TableResult
@@ -20,14 +25,29 @@ class TablePipeline:
         sink: The plan.
         environment: The environment.
         identifier: The full name of the written table; None for a descriptor.
+        statement: The same as an INSERT; None if the rows are not those of a query of SQL.
     """
 
     def __init__(
-        self, sink: Sink, environment: TableEnvironment, identifier: ObjectIdentifier | None
+        self,
+        sink: Sink,
+        environment: TableEnvironment,
+        identifier: ObjectIdentifier | None,
+        statement: str | None = None,
     ) -> None:
         self.sink = sink
+        self.statement = statement
         self._environment = environment
         self._identifier = identifier
+
+    def compile_plan(self) -> CompiledPlan:
+        """Return the compiled plan of the insertion.
+
+        Raises:
+            ValidationException: The rows are not those of ``sql_query`` or ``from_path``, or the
+                target is a descriptor.
+        """
+        return compiled_insertions([self.statement], self._environment)
 
     def execute(self) -> TableResult:
         """Start the job."""
@@ -47,3 +67,24 @@ class TablePipeline:
 
     def __str__(self) -> str:
         return self.sink.describe()
+
+
+def compiled_insertions(
+    statements: Sequence[str | None], environment: TableEnvironment
+) -> CompiledPlan:
+    """Return the compiled plan of insertions, whose statements are None if SQL cannot express them.
+
+    Raises:
+        ValidationException: A statement is None, or there is none.
+    """
+    if None in statements or not statements:
+        raise ValidationException(
+            "A plan is compiled from SQL: insert the rows of sql_query(…) or from_path(…) into a "
+            "table of a catalog, or use compile_plan_sql('INSERT INTO …')"
+        )
+    texts = [(text or "").strip().rstrip(";") for text in statements]
+    if len(texts) == 1:
+        return environment.compile_plan_sql(texts[0])
+    # Each semicolon begins a line, since a statement may end with a comment.
+    body = "\n;\n".join([*texts, "END"])
+    return environment.compile_plan_sql(f"EXECUTE STATEMENT SET BEGIN\n{body}")

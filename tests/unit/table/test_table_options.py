@@ -59,8 +59,8 @@ def rows_of(tables, caplog):
 
 def test_an_option_with_an_effect_on_tables_is_not_called_idle(caplog):
     assert "no effect" not in rows_of(of_streams("table.exec.state.ttl", "1 h"), caplog)
-    assert "no effect in penstock: table.plan.compile.catalog-objects" in rows_of(
-        of_streams("table.plan.compile.catalog-objects", "ALL"), caplog
+    assert "no effect in penstock: table.exec.mini-batch.size" in rows_of(
+        of_streams("table.exec.mini-batch.size", "5"), caplog
     )
 
 

@@ -37,6 +37,9 @@ _OF_TABLES: Final = frozenset(
         "table.exec.uid.generation",
         "table.local-time-zone",
         "table.optimizer.agg-phase-strategy",
+        "table.plan.compile.catalog-objects",
+        "table.plan.force-recompile",
+        "table.plan.restore.catalog-objects",
     }
 )
 """Options that have an effect on tables, and none on streams."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 #: The number of characters of a plan's line in a uid.
 _SHOWN = 200
+_STATELESS = ("Calc", "Exchange")
 
 
 class OperatorIds:
@@ -131,6 +132,12 @@ class OperatorIds:
             unique = f"{uid} ({number})"
         self._taken.add(unique)
         made.uid = unique
+
+
+def stateful_uids(environment: StreamExecutionEnvironment) -> list[str]:
+    """Return the uids of the operators of an environment's next job, without stateless ones."""
+    found = _reachable(environment.added_operators(), 0)
+    return [made.uid for made in found if made.uid and made.name not in _STATELESS]
 
 
 def _hashed(*parts: str) -> str:

@@ -29,9 +29,6 @@ _SHOWN = (
 )  # fmt: skip
 
 
-_NO_STORED_PLAN: Final = (
-    "a statement is planned again at each start, and finds its state by its plan"
-)
 _NO_CHANGES: Final = "write the changing result of a query into the table instead"
 
 REFUSED_STATEMENTS: Final = {
@@ -41,8 +38,6 @@ REFUSED_STATEMENTS: Final = {
     ("UPDATE",): _NO_CHANGES,
     ("MERGE",): _NO_CHANGES,
     ("CALL",): "there are no procedures",
-    ("COMPILE",): _NO_STORED_PLAN,
-    ("EXECUTE", "PLAN"): _NO_STORED_PLAN,
     ("CREATE", "MATERIALIZED"): "CREATE TABLE … AS writes the rows of a query",
     ("CREATE", "OR", "ALTER"): "CREATE TABLE … AS writes the rows of a query",
     ("CREATE", "MODEL"): "a Python function can call a model",
@@ -81,6 +76,7 @@ class StatementParsing(NameParsing, PartitionParsing):
             "EXPLAIN": self._read_explain,
             "INSERT": self._read_insert,
             "EXECUTE": self._read_execute,
+            "COMPILE": self._read_compile,
             "BEGIN": self._read_begin,
             "SET": self._read_set,
             "RESET": self._read_reset,
@@ -532,7 +528,25 @@ class StatementParsing(NameParsing, PartitionParsing):
     def _read_execute(self: Any) -> statements.Statement:
         if self._word("STATEMENT", "SET"):
             return self._statement_set()
+        if self._word("PLAN"):
+            return statements.ExecutePlan(self._text_literal())
         return statements.Execute(self.parse_flink_statement())
+
+    def _read_compile(self: Any) -> statements.Statement:
+        is_executed = self._word("AND", "EXECUTE")
+        self._expect_word("PLAN")
+        file = self._text_literal()
+        if_not_exists = not is_executed and self._word("IF", "NOT", "EXISTS")
+        self._expect_word("FOR")
+        start = self._curr
+        if self._word("STATEMENT", "SET"):
+            self._statement_set()
+            text = f"EXECUTE {self._find_sql(start, self._prev)}"
+        else:
+            self._expect_word("INSERT")
+            self._read_insert()
+            text = self._find_sql(start, self._prev)
+        return statements.CompilePlan(file, text, if_not_exists, is_executed)
 
     def _read_begin(self: Any) -> statements.Statement:
         self._expect_word("STATEMENT", "SET")

@@ -268,6 +268,30 @@ class StatementSetBlock(Statement):
 
 
 @dataclass(frozen=True)
+class CompilePlan(Statement):
+    """COMPILE PLAN, and COMPILE AND EXECUTE PLAN.
+
+    Attributes:
+        file: The path or URL of the plan's file.
+        text: The text of the insertion or statement set.
+        if_not_exists: Whether an existing file is kept, without an error.
+        is_executed: Whether the plan is executed as well.
+    """
+
+    file: str
+    text: str
+    if_not_exists: bool = False
+    is_executed: bool = False
+
+
+@dataclass(frozen=True)
+class ExecutePlan(Statement):
+    """EXECUTE PLAN; ``file`` is the path or URL of the plan."""
+
+    file: str
+
+
+@dataclass(frozen=True)
 class SetOption(Statement):
     """SET ['key' = 'value']."""
 

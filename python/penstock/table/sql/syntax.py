@@ -22,6 +22,10 @@ SYNTAX: Final[dict[str, tuple[str, ...]]] = {
         "INSERT INTO t /*+ OPTIONS('sink.parallelism' = '2') */ SELECT a FROM u",
         "EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM v; INSERT INTO u SELECT a FROM v; "
         "END",
+        "COMPILE PLAN '/plans/t.json' IF NOT EXISTS FOR INSERT INTO t SELECT a, b FROM u",
+        "COMPILE AND EXECUTE PLAN '/plans/t.json' FOR STATEMENT SET BEGIN INSERT INTO t SELECT a "
+        "FROM v; INSERT INTO u SELECT a FROM v; END",
+        "EXECUTE PLAN '/plans/t.json'",
     ),
     "Tables": (
         "CREATE TABLE t (a INT COMMENT 'text', b AS a + 1, c TIMESTAMP(3) METADATA FROM "
