@@ -129,7 +129,8 @@ class ReadOnlyBroadcastStateView:
 class BroadcastStateView(ReadOnlyBroadcastStateView):
     """A broadcast state: the same in every subtask if the function is deterministic.
 
-    Functions get the stored values themselves, so that changes in place are in the state.
+    Functions share its values, those that they put and those that they get, so that changes in
+    place are in the state.
     """
 
     def __init__(
@@ -185,7 +186,8 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         if self._check_value is not None and value is not None:
             self._check_value(value)
         self._content.was_cleared = False
-        self._content.put(self._copy(key), self._copy(value))
+        kept = value if self._copier is None else self._lent(value)
+        self._content.put(self._copy(key), kept)
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Set several pairs, given as a dictionary or as pairs of key and value."""
