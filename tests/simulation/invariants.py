@@ -47,7 +47,6 @@ class Invariants:
         self.failures = set()  # the causes of failures that were reported, or observed
         self.cause_at = -1  # when the last one was
         self.consequences = {}  # attempt -> when its failure was reported, as a consequence
-        self.is_drained = False
         self.unread = self.overtaken = 0  # records in flight, in complete checkpoints
         self.begun = {}  # attempt -> the latest checkpoint that its handler started, or aborted
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
-from penstock.errors import InvalidProgramError
 from penstock.formats.arrow_columns import ColumnMisfit
 from penstock.formats.arrow_types import arrow_library, arrow_type
 
@@ -96,18 +95,3 @@ def batch_column(column: Any, declared: TypeInformation) -> Any:
         return column.cast(wanted)
     except pa.ArrowInvalid as error:
         raise ColumnMisfit(declared, f"its column is of {kind}: {error}") from None
-
-
-def checked_schema(declared: TypeInformation) -> Any:
-    """Return the Arrow schema of batches of a type whose fields all have exact columns.
-
-    Raises:
-        InvalidProgramError: A field has no exact column; the message names it.
-    """
-    name = inexact_field(declared)
-    if name is not None:
-        raise InvalidProgramError(
-            f"the field {name!r} of {declared!r} has no exact column: a batch holds texts, "
-            "booleans, integers of at most 64 bits and floats"
-        )
-    return batch_schema(declared)

@@ -10,7 +10,7 @@ from penstock.common.row_kind import RowKind
 from penstock.common.types import rows_of_columns
 from penstock.errors import FormatError
 from penstock.formats.arrow_columns import ColumnMisfit, column_values
-from penstock.formats.arrow_types import arrow_library, columns_of
+from penstock.formats.arrow_types import arrow_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,32 +68,6 @@ class ColumnBatch:
         self.declared = declared
         self.timestamps = timestamps
         self.kinds = kinds
-
-    @classmethod
-    def from_rows(
-        cls,
-        rows: Sequence[Any],
-        declared: RowTypeInfo,
-        schema: Any,
-        timestamps: Any = NO_TIMESTAMP,
-    ) -> Self:
-        """Create a batch of rows, with their kinds.
-
-        Args:
-            rows: Rows or tuples with as many values as the type has fields; at least one.
-            declared: The type of the rows.
-            schema: The Arrow schema of the batch.
-            timestamps: An int64 array or one integer.
-
-        Raises:
-            FormatError: A value does not fit; the message names the field and the row.
-        """
-        pa = arrow_library("a batch of columns")
-        kinds = [row.get_row_kind() if hasattr(row, "get_row_kind") else None for row in rows]
-        numbers = None
-        if any(kind is not None and kind is not RowKind.INSERT for kind in kinds):
-            numbers = pa.array([0 if kind is None else kind.value for kind in kinds], pa.int8())
-        return cls(columns_of(rows, declared, schema), declared, timestamps, numbers)
 
     def __len__(self) -> int:
         """Return the number of records."""

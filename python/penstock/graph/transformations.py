@@ -267,10 +267,6 @@ class GlobalCommitterTransformation(CommitterTransformation):
     """The single subtask that commits for all writers of a sink."""
 
 
-class CacheTransformation(OneInputTransformation):
-    """Keeps the records of its input for later jobs of the same environment."""
-
-
 class TwoInputTransformation(PhysicalTransformation):
     """An operator with two inputs; input numbers are 0 and 1."""
 

@@ -28,8 +28,6 @@ MAX_WATCHERS: Final = 200
 _ANSWERS_S: Final = 0.5
 _NO_WATERMARK: Final = -(2**63)
 
-NewCall = "Callable[[dict[str, str]], Awaitable[Call]]"
-
 
 class TooManyWatchersError(Exception):
     """The number of watching clients has reached its limit."""

@@ -32,9 +32,6 @@ from penstock.errors import SerializationError
 from penstock.serialization.key_form import form_of
 from penstock.serialization.pure.value_bytes import F32, F64, MAX_DEPTH
 
-#: Stored in checkpoints, so that state with another hash scheme is recognised.
-KEY_HASH_SCHEME: Final = "java-1"
-
 _MASK = 0xFFFFFFFF
 
 #: Classes whose instances need no rule of their own.

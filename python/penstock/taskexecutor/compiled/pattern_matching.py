@@ -48,10 +48,6 @@ PAST_LAST_EVENT = 2
 TO_FIRST = 3
 TO_LAST = 4
 
-#: Known result of a condition for the current record and match: 0 if unknown.
-IS_FALSE = 1
-IS_TRUE = 2
-
 
 def is_before(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
     """Return whether a match has an earlier first record than another; no record sorts last."""
@@ -207,6 +203,7 @@ class PatternMatcher:
         self.has_iterative = any(is_iterative)
         self.context = PartialMatch(clock)
         self.context.states = self.states
+        # Results of conditions for the current record and match: 0 unknown, 1 false, 2 true.
         self.known = bytearray(len(self.functions))
         self.value: Any = None
         self.timestamp = 0

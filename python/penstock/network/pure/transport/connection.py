@@ -126,7 +126,6 @@ class Connection:
         self._awaits_descriptors = accepts_buffers and sock.family == socket.AF_UNIX
         self._mask = selectors.EVENT_READ
         self._closed = False
-        self._close_when_sent = False
         sock.setblocking(False)
         _configure(sock)
         loop.register(sock, self._mask, self)
@@ -177,12 +176,6 @@ class Connection:
     def flush(self) -> None:
         """Send queued data, as far as the socket accepts it."""
         self._write()
-
-    def close_when_sent(self) -> None:
-        """Close once everything queued is sent."""
-        self._close_when_sent = True
-        if not self._outgoing:
-            self.close(None)
 
     def drop(self, reason: str) -> None:
         """Close to make room for other connections, and log it."""
@@ -353,9 +346,6 @@ class Connection:
             if self.is_writable:
                 self._handler.on_writable()
         if self._closed:
-            return
-        if not self._outgoing and self._close_when_sent:
-            self.close(None)
             return
         mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0)
         if mask != self._mask:

@@ -11,7 +11,7 @@ from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.plan.nodes import ROW_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from penstock.table.plan.schema import Schema
 
@@ -65,11 +65,6 @@ def selected_rows(batch: pa.RecordBatch, positions: Sequence[int]) -> list[tuple
     """Return the columns of a batch at some positions as rows of Python values."""
     columns = [values_of(batch.column(i)) for i in positions]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-
-
-def has_null_key(values: Iterable[Any]) -> bool:
-    """Return whether a part of a key is NULL."""
-    return any(value is None for value in values)
 
 
 class ChangeBuffer:
