@@ -1,4 +1,4 @@
-"""Time limits of a source's step, and steps that check the clock."""
+"""Sizes and time limits of a source's steps, and steps that check the clock."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 #: A step ends after this time, even if its records have suddenly become slow: timers, mails and
 #: barriers wait for its end.
 LONG_STEP_NS: Final = 10_000_000
+
+#: A step shorter than this is followed by a longer one.
+_SHORT_STEP_NS: Final = 5_000_000
+
+#: Most records per step, between two checks of mails, timers and outputs.
+_LARGEST_STEP: Final = 1024
 
 #: The time of a turn: the clock is read only after each turn, so that reading it costs little.
 TURN_NS: Final = 30_000
@@ -30,6 +36,13 @@ _SLOW_BATCH_NS: Final = 50_000_000
 
 #: Records of a batch of columns for each record that a step may emit.
 _BATCH_RECORDS: Final = 16
+
+
+def next_step(step: int, took_ns: int) -> int:
+    """Return the number of records of a source's next step, given the last step's duration."""
+    if took_ns > LONG_STEP_NS:
+        return max(1, step // 2)
+    return min(_LARGEST_STEP, step * 2) if took_ns < _SHORT_STEP_NS else step
 
 
 def batch_limit(limit: int) -> int:

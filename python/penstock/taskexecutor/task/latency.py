@@ -16,8 +16,10 @@ from penstock.metrics import metricbase
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.taskexecutor.compiled import SourceOperator
     from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
+    from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
 _WINDOW: Final = 128
 _ID: Final = struct.Struct(">qq")
@@ -83,6 +85,26 @@ class LatencyTracking:
         """Lower and upper half of the head operator's id."""
         upper, lower = _ID.unpack(self._operators[0])
         return lower, upper
+
+    def emit_markers(
+        self, source: SourceOperator, timers: ProcessingTimeService, interval_ms: int
+    ) -> None:
+        """Let a source, the head of the chain, emit markers from now on.
+
+        Args:
+            source: The operator.
+            timers: The task's timers.
+            interval_ms: Time between two markers.
+        """
+        lower, upper = self.own_id
+
+        def emit(_: int) -> None:
+            now_ms = timers.now()
+            self.record(now_ms, lower, upper, self._subtask, now_ms)
+            source.output.emit_latency_marker(now_ms, lower, upper, self._subtask)
+            timers.register(now_ms + interval_ms, emit)
+
+        timers.register(timers.now(), emit)
 
     def record(self, marked_ms: int, lower: int, upper: int, subtask: int, now_ms: int) -> None:
         """Record the arrival of a marker.

@@ -35,7 +35,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.logs.speaker import current_speaker
 from penstock.taskexecutor.sources.source_times import SourceTimes
-from penstock.taskexecutor.sources.turns import LONG_STEP_NS
+from penstock.taskexecutor.sources.turns import next_step
 from penstock.taskexecutor.task import task_failure
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.event_time_watch import EventTimeWatch, event_time_gauges
@@ -84,12 +84,6 @@ _OUTPUT_WAIT_MS = 10
 
 #: The same if barriers overtake data: they do not wait for a buffer either.
 _UNALIGNED_OUTPUT_WAIT_MS = 2
-
-#: Most records per step of a source, between two checks of mails, timers and outputs.
-_SOURCE_STEP = 1024
-
-#: A step shorter than this is followed by a longer one.
-_SHORT_STEP_NS = 5_000_000
 
 #: Least share of the debloating target, for a task that its output blocks most of the time.
 _LEAST_SHARE_OF_TARGET = 0.02
@@ -390,16 +384,7 @@ class StreamTask:
         chain.latency = LatencyTracking(self._environment, chain.contexts)
         source = chain.head
         if isinstance(source, SourceOperator) and not isinstance(source, IterationHead):
-            lower, upper = chain.latency.own_id
-            timers, latency = self.processing_time, chain.latency
-
-            def emit(_: int) -> None:
-                now_ms = timers.now()
-                latency.record(now_ms, lower, upper, self._environment.subtask, now_ms)
-                source.output.emit_latency_marker(now_ms, lower, upper, self._environment.subtask)
-                timers.register(now_ms + interval_ms, emit)
-
-            timers.register(timers.now(), emit)
+            chain.latency.emit_markers(source, self.processing_time, interval_ms)
 
     def _watch_event_time(self, chain: OperatorChain) -> EventTimeWatch | None:
         """Watch for event time that stands still; not without inputs or in BATCH mode."""
@@ -501,7 +486,7 @@ class StreamTask:
                 break
             ended_ns = time.monotonic_ns()
             times.step(status, ended_ns)
-            step = _next_step(step, ended_ns - started_ns)
+            step = next_step(step, ended_ns - started_ns)
             self._end_rest()
             if status == NOTHING_AVAILABLE and not mailbox.has_mail:
                 self._is_resting = True
@@ -598,10 +583,3 @@ class StreamTask:
         selector = self._chain.failed_selector(error)
         if selector is not None:
             annotate(error, f"raised by the {selector} of the records that the operator emits")
-
-
-def _next_step(step: int, took_ns: int) -> int:
-    """Return the number of records of a source's next step, given the last step's duration."""
-    if took_ns > LONG_STEP_NS:
-        return max(1, step // 2)
-    return min(_SOURCE_STEP, step * 2) if took_ns < _SHORT_STEP_NS else step
