@@ -173,7 +173,7 @@ class _Writer(ExpressionWriter):
                     self._output_names.append(column[-1])
                 continue
             text = self.expression(inner)
-            name = QueryBinder._output_name(item, inner, len(made))
+            name = QueryBinder.output_name(item, inner, len(made))
             self._output_names.append(name)
             is_itself = isinstance(inner, exp.Column) and not inner.table and inner.name == name
             if isinstance(item, exp.Alias) and not is_itself:

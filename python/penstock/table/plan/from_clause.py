@@ -120,7 +120,7 @@ class FromClause:
             kind,
             self._table_argument(table, outer),
             None if code is None else [column.name for column in code.expressions],
-            None if mapping is None else self._queries._expressions(Scope()).bind(mapping),
+            None if mapping is None else self._queries.expressions_in(Scope()).bind(mapping),
         )
 
     def _table_argument(self, table: TableArgument, outer: Scope | None) -> Node:
@@ -146,7 +146,7 @@ class FromClause:
         if index is None:
             scope.resolve((column,))
             raise AssertionError
-        bound = self._queries._expressions(scope)
+        bound = self._queries.expressions_in(scope)
         sizes = [
             milliseconds(bound.bind(given[name]), f"{name} of {kind}")
             for name in _ARGUMENTS[kind]
@@ -179,7 +179,7 @@ class FromClause:
         wider = Scope([*scope.relations], scope.outer)
         wider.add(names, right.schema)
         if version is not None:
-            time = self._queries._expressions(scope).bind(version.expression)
+            time = self._queries.expressions_in(scope).bind(version.expression)
             condition = None
             if on is not None:
                 condition = self._condition(wider, on)
@@ -199,7 +199,7 @@ class FromClause:
         return made, self._scope_of(made, scope, names, len(left.schema))
 
     def _condition(self, scope: Scope, on: Any) -> Expression:
-        bound = self._queries._expressions(scope).bind(on)
+        bound = self._queries.expressions_in(scope).bind(on)
         return self._queries.binder.condition(bound, "ON")
 
     @staticmethod
@@ -336,7 +336,7 @@ class FromClause:
     ) -> Node:
         if len(tree.expressions) != 1:
             raise ValidationException("UNNEST takes one array, map or multiset")
-        value = self._queries._expressions(scope).bind(tree.expressions[0])
+        value = self._queries.expressions_in(scope).bind(tree.expressions[0])
         kind = value.type
         offset = tree.args.get("offset") or None
         if isinstance(kind, types.MapType):
@@ -374,7 +374,7 @@ class FromClause:
             raise ValidationException(f"No match found for function signature {name}(…)")
         if wrapper.kind != "TABLE":
             raise ValidationException(f"'{name}' is not a table function: LATERAL TABLE needs one")
-        bound = self._queries._expressions(scope)
+        bound = self._queries.expressions_in(scope)
         arguments = tuple(bound.bind(part) for part in call.expressions)
         fields = [Field(f.name, f.data_type) for f in wrapper.result_row]
         fields = _renamed_fields(fields, columns, name)

@@ -148,7 +148,7 @@ class _MatchBinder:
         rows = tree.args.get("rows")
         if rows is not None and str(rows.this).startswith("ALL"):
             refuse("ALL ROWS PER MATCH")
-        plain = self._queries._expressions(self._scope)
+        plain = self._queries.expressions_in(self._scope)
         partition = []
         for part in tree.args.get("partition_by") or ():
             bound = plain.bind(part)
@@ -216,7 +216,7 @@ class _MatchBinder:
     def _bind(self, tree: Any) -> Expression:
         if isinstance(tree, exp.MatchRecognizeMeasure):
             tree = tree.this
-        return self._queries._expressions(self._scope, replaced=self._replaced).bind(tree)
+        return self._queries.expressions_in(self._scope, replaced=self._replaced).bind(tree)
 
     def _replaced(self, tree: Any) -> Expression | None:
         """Return the reference for a part of a tree; None for other parts."""
@@ -274,7 +274,7 @@ class _MatchBinder:
             if isinstance(only, exp.Column) and isinstance(only.this, exp.Star):
                 found.add(only.table)
                 tree = exp.Anonymous(this="COUNT", expressions=[exp.Star()])
-        bound = self._queries._expressions(self._scope, replaced=replaced).bind(tree)
+        bound = self._queries.expressions_in(self._scope, replaced=replaced).bind(tree)
         if len(found) > 1:
             raise ValidationException(
                 f"'{tree.sql()}' reads rows of several variables: "

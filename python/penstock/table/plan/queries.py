@@ -141,7 +141,7 @@ class QueryBinder:
     def values(self, tree: exp.Values, outer: Scope | None) -> Node:
         """Return the node of VALUES."""
         scope = Scope(outer=outer)
-        bound = self._expressions(scope)
+        bound = self.expressions_in(scope)
         rows = []
         for row in tree.expressions:
             parts = row.expressions if isinstance(row, exp.Tuple) else [row]
@@ -159,9 +159,10 @@ class QueryBinder:
 
     # SELECT ---------------------------------------------------------------------------------------
 
-    def _expressions(
+    def expressions_in(
         self, scope: Scope, *, replaced: Any = lambda _: None, windows: Any = None
     ) -> SqlExpressions:
+        """Return the binder of the expressions in a scope."""
         return SqlExpressions(
             self.binder,
             scope,
@@ -194,7 +195,7 @@ class QueryBinder:
         group_windows = GroupWindows(self.binder)
         where = tree.args.get("where")
         if where is not None:
-            condition = self._expressions(scope).bind(where.this)
+            condition = self.expressions_in(scope).bind(where.this)
             if relations.contains_aggregate(condition):
                 raise placed(
                     ValidationException("Aggregate expression is illegal in WHERE clause"),
@@ -206,8 +207,10 @@ class QueryBinder:
             scope = from_clause.rescoped(scope, node)
         group = tree.args.get("group")
         if group is not None:
-            node, scope = group_windows.applied(node, scope, group, self._expressions(scope))
-        expressions = self._expressions(scope, replaced=group_windows.replacement, windows=windows)
+            node, scope = group_windows.applied(node, scope, group, self.expressions_in(scope))
+        expressions = self.expressions_in(
+            scope, replaced=group_windows.replacement, windows=windows
+        )
         grouping_calls = GroupingCalls(expressions)
         grouping = self._grouping(group, expressions, group_windows)
         grouping_calls.grouping = grouping
@@ -316,7 +319,7 @@ class QueryBinder:
                 self._star_of(qualifier, scope, outputs, names, inner)
                 continue
             outputs.append(expressions.bind(inner))
-            names.append(self._output_name(item, inner, len(names)))
+            names.append(self.output_name(item, inner, len(names)))
         return outputs, unique_names(names)
 
     def _star_of(
@@ -343,7 +346,8 @@ class QueryBinder:
         names.extend(c.name for c in columns)
 
     @staticmethod
-    def _output_name(item: Any, inner: Any, position: int) -> str:
+    def output_name(item: Any, inner: Any, position: int) -> str:
+        """Return the name of an output column of SELECT, which is ``inner`` without its alias."""
         if isinstance(item, exp.Alias):
             return str(item.alias)
         if isinstance(inner, exp.Column):
@@ -492,7 +496,7 @@ class QueryBinder:
         scope = Scope.of(node.schema)
         self.scopes[id(tree)] = scope
         columns: list[Expression] = n.columns(node)
-        order = self._order_items(tree, self._expressions(scope), node.schema.names, columns)
+        order = self._order_items(tree, self.expressions_in(scope), node.schema.names, columns)
         offset, limit = self._limits(tree)
         return self._limited(node, order, offset, limit)
 
