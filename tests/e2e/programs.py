@@ -18,11 +18,11 @@ from penstock.datastream import MapFunction, RuntimeExecutionMode, StreamExecuti
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import (
     CheckpointError,
-    JobCancelledError,
     NoResourceAvailableError,
     TaskExecutorLostError,
 )
 from spark_jobs import endless, environment, touching
+from successive_workers import Serving, executor_id, is_worker, parent_of
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
@@ -375,71 +375,6 @@ def loses_its_spark(env, folder):
         print(list(found))
 
 
-class Tells(MapFunction):
-    """Reports by a file named after its worker that it runs."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def open(self, runtime_context):
-        Path(self.folder, str(os.getpid())).touch()
-
-    def map(self, value):
-        return value
-
-
-class Serving:
-    """A job of one subtask, and its successive workers."""
-
-    def __init__(self, env, folder):
-        self.folder = Path(folder, "workers")
-        self.folder.mkdir()
-        self.seen = set()
-        env.set_parallelism(1)
-        env.configure_option("restart-strategy.type", "fixed-delay")
-        env.configure_option("restart-strategy.fixed-delay.attempts", "1000")
-        env.configure_option("restart-strategy.fixed-delay.delay", "0 s")
-        tells = Tells(str(self.folder))
-        endless(env).map(tells, Types.LONG()).filter(lambda number: False).print()
-        self.client = env.execute_async()
-        self.next()
-
-    def next(self):
-        """Wait for the worker that continues the job; two at a time are an error."""
-        while not (new := {int(path.name) for path in self.folder.iterdir()} - self.seen):
-            time.sleep(0.02)
-        (pid,) = new
-        self.seen.add(pid)
-        self.worker = psutil.Process(pid)
-
-    def kill_host(self):
-        """Kill PySpark's worker, so that its task fails; the TaskExecutor ends with it."""
-        parent_of(self.worker).kill()
-        self.next()
-
-    def end(self):
-        self.client.cancel().result()
-        with contextlib.suppress(JobCancelledError):
-            self.client.get_job_execution_result().result()
-
-    @property
-    def executor(self):
-        """Return the id of the worker's executor."""
-        process = self.worker
-        while "--executor-id" not in process.cmdline():
-            process = parent_of(process)
-        return executor_id(process.cmdline())
-
-
-def parent_of(process):
-    """Return the parent, which ``parent()`` does not if the clock has been set meanwhile."""
-    return psutil.Process(process.ppid())
-
-
-def executor_id(words):
-    return words[words.index("--executor-id") + 1]
-
-
 def flees(env, folder):
     """One of three executors is excluded: a job continues elsewhere, the next one lacks a slot."""
     from pyspark import SparkContext
@@ -532,12 +467,6 @@ def is_given_up(env, folder):
     print(lost.get().getMessage())
     print("goes on", serving.client.get_job_status().result().name)
     serving.end()
-
-
-def is_worker(process):
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return "penstock.taskexecutor" in process.cmdline()
-    return False
 
 
 def cancels(env, folder):
