@@ -59,8 +59,12 @@ def test_scripts_are_split_outside_of_texts_comments_and_sets():
     ]
     assert [(each.line, each.column) for each in found] == [(1, 1), (2, 1), (4, 10)]
     assert [each.is_ended for each in found] == [True, True, False]
-    with pytest.raises(SqlParserException):
-        split_script("SELECT 'a;")
+    assert [each.text for each in split_script("SELECT CASE a; SELECT 1")] == [
+        "SELECT CASE a",
+        "SELECT 1",
+    ]
+    with pytest.raises(SqlParserException, match="Lexical error at line 2, column 8"):
+        split_script("\nSELECT 'a;")
 
 
 def test_changes_are_listed_line_by_line(shell, lines):
@@ -89,7 +93,17 @@ def test_the_rows_that_are_left_are_shown_as_a_table(shell, lines):
 
 
 def test_a_statement_in_several_lines_and_rows_as_lists(shell, lines, capsys):
-    typed = iter(["SELECT 1 AS `one`,", "  'a;", "b' AS two\\G", "HELP", "QUIT;", "SELECT 2;"])
+    typed = iter(
+        [
+            "SELECT 1 AS `one`,",
+            "  'a;",
+            "b' AS two\\G",
+            "SHOW TABLES\\G",
+            "HELP",
+            "QUIT;",
+            "SELECT 2;",
+        ]
+    )
     prompts, told = [], []
 
     def read_line(prompt):
@@ -97,10 +111,10 @@ def test_a_statement_in_several_lines_and_rows_as_lists(shell, lines, capsys):
         return next(typed)
 
     InteractiveShell(shell, read_line=read_line, tell=told.append).run()
-    assert prompts == [PROMPT, CONTINUED, CONTINUED, PROMPT, PROMPT]
+    assert prompts == [PROMPT, CONTINUED, CONTINUED, PROMPT, PROMPT, PROMPT]
     assert told == []
     assert lines[0].endswith("1. row +I")
-    assert lines[1:3] == ["one: 1", "two: a;\nb"]
+    assert lines[1:4] == ["one: 1", "two: a;\nb", "Empty set"]
     assert shell.has_quit
     assert list(typed) == ["SELECT 2;"]
 
@@ -157,7 +171,9 @@ def test_options_are_set_listed_and_reset(shell, lines):
     assert shell.environment.planner.is_streaming
     run(shell, "SET 'execution.runtime-mode' = 'batch'")
     assert not shell.environment.planner.is_streaming
-    run(shell, "RESET 'pipeline.name'; RESET")
+    run(shell, "RESET 'pipeline.name'; SET pipeline.jars = x; RESET pipeline.jars; SET")
+    assert not lines[-1].startswith("'pipeline")
+    run(shell, "RESET")
     assert config.get("pipeline.name", None) is None
     assert shell.environment.planner.is_streaming
     for text in [
@@ -181,6 +197,24 @@ def test_jobs_of_insertions_are_listed_and_stopped(shell, lines):
     shell.jobs[job_id][1].handle.wait(PATIENCE_S)
     assert shell.running_jobs() == []
     assert "no job 'x'" in str(failed(shell, "STOP JOB 'x'"))
+    assert "write STOP JOB 'id'" in str(failed(shell, "STOP JOB x"))
+
+
+def test_an_insertion_that_is_waited_for_ends_with_its_cancelled_wait(shell, monkeypatch):
+    def interrupted(result):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("penstock.table.table_result.InsertResult.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            shell,
+            "CREATE TABLE g (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');"
+            "CREATE TABLE b (n INT) WITH ('connector' = 'blackhole');"
+            "SET 'table.dml-sync' = 'true'; INSERT INTO b SELECT n FROM g;",
+        )
+    ((_, client),) = shell.jobs.values()
+    client.handle.wait(PATIENCE_S)
+    assert shell.running_jobs() == []
 
 
 def test_jars_are_refused(shell):
@@ -297,5 +331,8 @@ def test_cells_of_notebooks_run_statements(monkeypatch, lines):
     assert tables.list_views() == []
     with pytest.raises(NameError, match="others"):
         run_cell("others", "SELECT 1")
+    assert run_cell("", "HELP") is None
+    assert run_cell("SET pipeline.name = x") is None
+    assert tables.get_config().get("pipeline.name", None) == "x"
     with pytest.raises(TableException, match="line 2, column 8"):
         run_cell("", "\nSELECT nope")

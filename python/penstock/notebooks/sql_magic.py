@@ -79,10 +79,14 @@ class SqlMagic:
 
 
 def _is_query(text: str) -> bool:
+    from penstock.table.exceptions import SqlParserException
     from penstock.table.sql.parsing import parse_statement
     from penstock.table.sql.statements import Query
 
-    return isinstance(parse_statement(text), Query)
+    try:
+        return isinstance(parse_statement(text), Query)
+    except SqlParserException:  # a statement of the shell, or one whose error the shell raises
+        return False
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -211,7 +211,6 @@ def test_parts_of_both_tables_need_a_rule(tables, statement, message):
     [
         ("ANALYZE TABLE t COMPUTE STATISTICS", "plans do not use statistics"),
         ("DELETE FROM t WHERE a = 1", "the changing result of a query"),
-        ("EXECUTE PLAN 'p'", "finds its state by its plan"),
         ("CREATE MATERIALIZED TABLE m AS SELECT 1", "CREATE TABLE … AS"),
         ("ADD JAR 'x.jar'", "no JVM"),
     ],

@@ -169,3 +169,23 @@ def test_expressions_stand_alone():
 def test_clauses_of_other_dialects_are_refused(query, clause):
     with pytest.raises(SqlParserException, match=re.escape(f'Encountered "{clause}": the clause')):
         parse_statement(query)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE TABLE t (a INT", r"\"<EOF>\": '\)' was expected at line 1, column 22"),
+        ("SELECT CAST(1 AS", r"\"<EOF>\": a type was expected at line 1, column 17"),
+        ("CREATE TABLE t LIKE u (EXCLUDING", r"a part of the table was expected"),
+        ("CREATE FUNCTION f AS 'a.b' LANGUAGE", r"a language was expected"),
+        ("CREATE TABLE t (a INTERVAL DAY TO", r"a unit of time was expected"),
+        ("SET 'a' 'b'", r"Encountered \"'b'\": '=' was expected"),
+        ("SELEC 1", r"\(did you mean SELECT\?\) at line 1, column 1"),
+        ("SHOW TABLE", r"\(did you mean SHOW TABLES\?\)"),
+        ("DROP TABEL t", r"\(did you mean DROP TABLE\?\)"),
+        ("CREATE x", r"\(TABLE, VIEW, FUNCTION, DATABASE or CATALOG was expected\)"),
+    ],
+)
+def test_the_end_of_a_text_and_misspelt_words_are_named(text, message):
+    with pytest.raises(SqlParserException, match=message):
+        parse_statement(text)

@@ -54,11 +54,14 @@ class ResultView:
     def vertical(self) -> None:
         """Print each row as a list of its columns."""
         width = max(map(len, self._names), default=0)
+        number = 0
         with self._result.collect() as rows:
             for number, row in enumerate(rows, 1):
                 self._write(f"*************************** {number}. row {row.get_row_kind()}")
                 for name, cell in zip(self._names, self._cells(row), strict=True):
                     self._write(f"{name:>{width}}: {cell}")
+        if not number:
+            self._write("Empty set")
 
     def _cells(self, row: Any) -> list[str]:
         return [

@@ -26,6 +26,8 @@ RUNTIME_MODE: Final = pipeline.RUNTIME_MODE.key
 #: SET key=value, the syntax of Flink 1.
 _UNQUOTED: Final = re.compile(r"SET\s+([\w.-]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
 
+_UNQUOTED_RESET: Final = re.compile(r"RESET\s+([\w.-]+)", re.IGNORECASE)
+
 _OWN: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     RESULT_MODE: (ChoiceType("tableau", "changelog", "table").parse, "tableau"),
     MAX_ROWS: (IntegerType(1).parse, "1000000"),
@@ -91,6 +93,12 @@ class ShellSettings:
     def all(self) -> dict[str, str]:
         """Return the options that are set, by key."""
         return dict(sorted((dict(self._config.to_map()) | self._own).items()))
+
+
+def unquoted_reset(text: str) -> str | None:
+    """Return the key of ``RESET key`` without quotes; None for another statement."""
+    found = _UNQUOTED_RESET.fullmatch(text.strip())
+    return None if found is None else found[1]
 
 
 def unquoted_setting(text: str) -> tuple[str, str] | None:

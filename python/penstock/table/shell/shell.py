@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
 from penstock.table import table_options as options
-from penstock.table.exceptions import TableException
+from penstock.table.exceptions import SqlParserException, TableException
 from penstock.table.result_kind import ResultKind
 from penstock.table.shell.results import ResultView
-from penstock.table.shell.settings import ShellSettings, unquoted_setting
+from penstock.table.shell.settings import ShellSettings, unquoted_reset, unquoted_setting
 from penstock.table.sql import statements as s
 from penstock.table.sql.parsing import parse_statement
 from penstock.table.sql.scripts import StatementText, split_script
@@ -124,6 +124,13 @@ class SqlShell:
             )
         elif (pair := unquoted_setting(text)) is not None:
             self._set(*pair)
+        elif (key := unquoted_reset(text)) is not None:
+            self._reset(key)
+        elif command.startswith("STOP JOB"):
+            raise SqlParserException(
+                f"Invalid statement {text!r}: write STOP JOB 'id', with an id of SHOW JOBS in "
+                "quotes, and WITH SAVEPOINT [WITH DRAIN] behind it"
+            )
         else:
             self._run(parse_statement(statement.placed), statement.placed, is_vertical)
 
@@ -135,13 +142,16 @@ class SqlShell:
             case s.SetOption(key, value):
                 self._set(key or "", value or "")
             case s.ResetOption(key):
-                self.settings.reset(key)
-                self._acknowledge()
+                self._reset(key)
             case _:
                 self._show(self.environment.execute_sql(text), is_vertical=is_vertical)
 
     def _set(self, key: str, value: str) -> None:
         self.settings.set(key, value)
+        self._acknowledge()
+
+    def _reset(self, key: str | None) -> None:
+        self.settings.reset(key)
         self._acknowledge()
 
     def _acknowledge(self) -> None:
@@ -176,7 +186,11 @@ class SqlShell:
         if self._is_chatty:
             self._write(f"Job {job_id} writes {names}")
         if (self.environment.get_config().get(options.DML_SYNC, "false") or "").lower() == "true":
-            result.wait()
+            try:
+                result.wait()
+            except KeyboardInterrupt:
+                client.cancel().result()
+                raise
 
     # Jobs -------------------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ def _start(text: str) -> tuple[FlinkParser, list[Token]]:
     try:
         tokens = dialect.tokenize(text)
     except TokenError as error:
-        _refuse_characters(text, error)
+        refuse_characters(text, error)
     parser = FlinkParser(dialect=dialect, error_level=ErrorLevel.IMMEDIATE)
     return parser, tokens
 
@@ -133,7 +133,7 @@ def _finish(
     try:
         result = read()
     except ParseError as error:
-        _refuse(text, error)
+        _refuse(text, error, tokens[-1] if 0 < len(tokens) <= parser._index else None)
     except InvalidTypeError as error:
         raise SqlParserException(f"SQL parse failed. {error}") from error
     if parser._index < len(tokens):
@@ -151,11 +151,15 @@ def _feed(parser: Any, tokens: list[Token]) -> None:
     parser._advance()
 
 
-def _refuse(text: str, error: ParseError) -> NoReturn:
+def _refuse(text: str, error: ParseError, last: Token | None) -> NoReturn:
+    """Raise the error of the parser, which calls the end of the text by the last token."""
     found = error.errors[0] if error.errors else {}
     line, column = found.get("line") or 1, found.get("col") or 1
     shown = found.get("highlight") or "<EOF>"
-    column -= max(len(shown) - 1, 0)
+    if last is not None and (line, column) == (last.line, last.col):
+        shown, column = "<EOF>", last.col + 1
+    else:
+        column -= max(len(shown) - 1, 0)
     what = found.get("description") or str(error)
     what = next((ours for theirs, ours in _WANTED if what.startswith(theirs)), what)
     if "Encountered" not in what:
@@ -166,7 +170,12 @@ def _refuse(text: str, error: ParseError) -> NoReturn:
     )
 
 
-def _refuse_characters(text: str, error: TokenError) -> NoReturn:
+def refuse_characters(text: str, error: TokenError) -> NoReturn:
+    """Raise the error of a text that is not made of tokens.
+
+    Raises:
+        SqlParserException: Always.
+    """
     found = _TOKEN_PLACE.fullmatch(str(error.__cause__))
     if found is None:
         raise SqlParserException(f'SQL parse failed. Encountered "<EOF>" in {text!r}') from None

@@ -8,9 +8,11 @@ from typing import Final
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.table.errors import SqlParserException
 from penstock.table.sql.dialect import Flink
+from penstock.table.sql.parsing import refuse_characters
 
+#: Words that END closes; a CASE outside of a statement set is closed by its semicolon, as a
+#: forgotten END would otherwise keep the shell waiting.
 _OPENING: Final = ("BEGIN", "CASE")
 
 
@@ -52,7 +54,7 @@ def split_script(text: str) -> list[StatementText]:
     try:
         tokens = Flink().tokenize(text)
     except TokenError as error:
-        raise SqlParserException(f"SQL parse failed. {error}") from None
+        refuse_characters(text, error)
     found: list[StatementText] = []
     first = last = None
     depth = 0
@@ -64,7 +66,7 @@ def split_script(text: str) -> list[StatementText]:
             first = None
             continue
         first = token if first is None else first
-        if is_word and token.text.upper() in _OPENING:
+        if is_word and token.text.upper() in _OPENING[: 1 if depth == 0 else 2]:
             depth += 1
         elif is_word and token.text.upper() == "END" and depth > 0:
             depth -= 1

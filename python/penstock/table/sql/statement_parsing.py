@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.common.options.value_types import DurationType
 from penstock.table.sql import statements
+from penstock.table.sql.job_parsing import JobParsing
 from penstock.table.sql.name_parsing import NameParsing
 from penstock.table.sql.partition_parsing import PartitionParsing
 from penstock.table.sql.trees import StatementTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _HINT: Final = re.compile(r"/\*\+\s*OPTIONS\s*\((.*)\)\s*\*/", re.IGNORECASE | re.DOTALL)
 _STATE_TTL: Final = re.compile(r"\bSTATE_TTL\s*\(([^)]*)\)", re.IGNORECASE)
 _HINTED: Final = re.compile(r"'((?:[^']|'')*)'\s*=\s*'((?:[^']|'')*)'")
+_QUERIES: Final = (
+    TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.TABLE,
+)  # fmt: skip
+"""The tokens with which queries begin."""
+
+_MOST_LISTED: Final = 10
+_KINDS = ("TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG")
 _SHOWN_WITH_PATH = ("CREATE TABLE", "CREATE VIEW", "CREATE CATALOG", "CREATE FUNCTION")
 _SHOWN = (
     "CURRENT CATALOG", "CURRENT DATABASE", "FULL MODULES", "USER FUNCTIONS", "CATALOGS",
@@ -49,7 +58,7 @@ REFUSED_STATEMENTS: Final = {
 """Unsupported statements of Flink, by their first words, and the reasons."""
 
 
-class StatementParsing(NameParsing, PartitionParsing):
+class StatementParsing(NameParsing, PartitionParsing, JobParsing):
     """The part of the parser for statements; a base of the dialect's parser."""
 
     def _parse_statement(self: Any) -> Any:
@@ -75,9 +84,9 @@ class StatementParsing(NameParsing, PartitionParsing):
             "DESC": self._read_describe,
             "EXPLAIN": self._read_explain,
             "INSERT": self._read_insert,
-            "EXECUTE": self._read_execute,
-            "COMPILE": self._read_compile,
-            "BEGIN": self._read_begin,
+            "EXECUTE": self.read_execute,
+            "COMPILE": self.read_compile,
+            "BEGIN": self.read_begin,
             "SET": self._read_set,
             "RESET": self._read_reset,
             "LOAD": self._read_load,
@@ -87,7 +96,25 @@ class StatementParsing(NameParsing, PartitionParsing):
         if token.token_type != TokenType.IDENTIFIER and word in readers:
             self._advance()
             return readers[word]()
+        if token.token_type not in _QUERIES:
+            self._refuse_word([*readers, "SELECT", "VALUES", "WITH"])
         return statements.Query(self.parse_query())
+
+    def _refuse_word(self: Any, known: Sequence[str], before: str = "") -> NoReturn:
+        """Reject the next words, and name the nearest known ones, or all of few."""
+        following = self._tokens[self._index : self._index + 2]
+        words = [token.text.upper() for token in following]
+        hint = ""
+        for number in range(len(words), 0, -1):
+            near = difflib.get_close_matches(" ".join(words[:number]), known, 1, 0.7)
+            if near:
+                hint = f" (did you mean {before}{near[0]}?)"
+                break
+        else:
+            if len(known) < _MOST_LISTED:
+                hint = f" ({', '.join(known[:-1])} or {known[-1]} was expected)"
+        self.raise_error(f'Encountered "{self._curr.text if self._curr else "<EOF>"}"{hint}')
+        raise AssertionError
 
     def _refuse_statement(self: Any) -> None:
         """Reject an unsupported statement of Flink, with the reason."""
@@ -102,9 +129,7 @@ class StatementParsing(NameParsing, PartitionParsing):
     def parse_query(self: Any) -> Any:
         """Read a query."""
         token = self._curr
-        if not token or token.token_type not in (
-            TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.TABLE,
-        ):  # fmt: skip
+        if not token or token.token_type not in _QUERIES:
             text = token.text if token else "<EOF>"
             self.raise_error(f'Encountered "{text}"', token)
         tree = self._parse_select(nested=False, table=False)
@@ -201,7 +226,7 @@ class StatementParsing(NameParsing, PartitionParsing):
             name, comment = self.parse_name(), self._comment()
             options = self._options() if self._word("WITH") else {}
             return statements.CreateCatalog(name, comment, options, missing)
-        self.raise_error(f'Encountered "{self._curr.text if self._curr else "<EOF>"}"')
+        self._refuse_word(_KINDS, "CREATE ")
         raise AssertionError
 
     def _read_replace(self: Any) -> statements.Statement:
@@ -242,10 +267,8 @@ class StatementParsing(NameParsing, PartitionParsing):
         options = []
         if self._match(TokenType.L_PAREN):
             while self._curr and self._curr.token_type != TokenType.R_PAREN:
-                verb = self._curr.text.upper()
-                self._advance()
-                options.append((verb, self._curr.text.upper()))
-                self._advance()
+                verb = self._any_word("an option of LIKE")
+                options.append((verb, self._any_word("a part of the table")))
             self._expect(TokenType.R_PAREN)
         return statements.LikeClause(path, tuple(options))
 
@@ -353,8 +376,7 @@ class StatementParsing(NameParsing, PartitionParsing):
         """Read LANGUAGE and its name; the default is Java."""
         if not self._word("LANGUAGE"):
             return "JAVA"
-        language = self._curr.text.upper() if self._curr else ""
-        self._advance()
+        language: str = self._any_word("a language")
         return language
 
     # DROP and ALTER -------------------------------------------------------------------------------
@@ -362,11 +384,11 @@ class StatementParsing(NameParsing, PartitionParsing):
     def _read_drop(self: Any) -> statements.Statement:
         is_temporary = self._word("TEMPORARY")
         is_system = is_temporary and self._word("SYSTEM")
-        for kind in ("TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG"):
+        for kind in _KINDS:
             if self._word(kind):
                 break
         else:
-            self.raise_error(f'Encountered "{self._curr.text if self._curr else "<EOF>"}"')
+            self._refuse_word(_KINDS, "DROP ")
         if_exists = self._word("IF", "EXISTS")
         path = self.parse_path()
         is_cascade = self._word("CASCADE")
@@ -374,11 +396,11 @@ class StatementParsing(NameParsing, PartitionParsing):
         return statements.Drop(kind, path, if_exists, is_temporary, is_system, is_cascade)
 
     def _read_alter(self: Any) -> statements.Statement:
-        for kind in ("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION"):
+        for kind in _KINDS:
             if self._word(kind):
                 break
         else:
-            self.raise_error(f'Encountered "{self._curr.text if self._curr else "<EOF>"}"')
+            self._refuse_word(_KINDS, "ALTER ")
         if_exists = self._word("IF", "EXISTS")
         path = self.parse_path()
         if kind == "FUNCTION":
@@ -469,7 +491,7 @@ class StatementParsing(NameParsing, PartitionParsing):
             if self._word(*kind.split()):
                 break
         else:
-            self.raise_error(f'Encountered "{self._curr.text if self._curr else "<EOF>"}"')
+            self._refuse_word([*_SHOWN_WITH_PATH, *_SHOWN], "SHOW ")
         path: statements.Path = ()
         if kind == "PARTITIONS" or self._word("FROM") or self._word("IN"):
             path = self.parse_path()
@@ -497,7 +519,7 @@ class StatementParsing(NameParsing, PartitionParsing):
                 self._advance()
                 self._match(TokenType.COMMA)
         if self._word("STATEMENT", "SET"):
-            return statements.Explain(self._statement_set(), tuple(details))
+            return statements.Explain(self.statement_set(), tuple(details))
         return statements.Explain(self.parse_flink_statement(), tuple(details))
 
     def _read_insert(self: Any) -> statements.Statement:
@@ -524,46 +546,6 @@ class StatementParsing(NameParsing, PartitionParsing):
         if is_list and following not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
             names = self._names()
         return statements.Insert(path, self.parse_query(), names, is_overwrite, partition, options)
-
-    def _read_execute(self: Any) -> statements.Statement:
-        if self._word("STATEMENT", "SET"):
-            return self._statement_set()
-        if self._word("PLAN"):
-            return statements.ExecutePlan(self._text_literal())
-        return statements.Execute(self.parse_flink_statement())
-
-    def _read_compile(self: Any) -> statements.Statement:
-        is_executed = self._word("AND", "EXECUTE")
-        self._expect_word("PLAN")
-        file = self._text_literal()
-        if_not_exists = not is_executed and self._word("IF", "NOT", "EXISTS")
-        self._expect_word("FOR")
-        start = self._curr
-        if self._word("STATEMENT", "SET"):
-            self._statement_set()
-            text = f"EXECUTE {self._find_sql(start, self._prev)}"
-        else:
-            self._expect_word("INSERT")
-            self._read_insert()
-            text = self._find_sql(start, self._prev)
-        return statements.CompilePlan(file, text, if_not_exists, is_executed)
-
-    def _read_begin(self: Any) -> statements.Statement:
-        self._expect_word("STATEMENT", "SET")
-        self._match(TokenType.SEMICOLON)
-        return self._inserts()
-
-    def _statement_set(self: Any) -> statements.StatementSetBlock:
-        self._expect_word("BEGIN")
-        return self._inserts()
-
-    def _inserts(self: Any) -> statements.StatementSetBlock:
-        found: list[statements.Insert] = []
-        while not self._word("END"):
-            self._expect_word("INSERT")
-            found.append(self._read_insert())
-            self._match(TokenType.SEMICOLON)
-        return statements.StatementSetBlock(tuple(found))
 
     def _read_set(self: Any) -> statements.Statement:
         if not self._curr:

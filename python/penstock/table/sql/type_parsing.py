@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -33,6 +33,18 @@ _LENGTHS: dict[str, type[Any]] = {
 _LONGEST = 0x7FFFFFFF
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 
+_SIGNS: Final = {
+    TokenType.COMMA: "','",
+    TokenType.EQ: "'='",
+    TokenType.FROM: "FROM",
+    TokenType.GT: "'>'",
+    TokenType.LT: "'<'",
+    TokenType.L_PAREN: "'('",
+    TokenType.NUMBER: "a number",
+    TokenType.R_PAREN: "')'",
+}
+"""The names of tokens in messages."""
+
 
 class TypeParsing:
     """The part of the parser for types; a base of the dialect's parser."""
@@ -55,8 +67,7 @@ class TypeParsing:
 
     def _parse_type_name(self: Any) -> DataType:
         token = self._curr
-        name = token.text.upper() if token else ""
-        self._advance()
+        name = self._any_word("a type")
         if name in _PLAIN:
             return _PLAIN[name]()
         if name in _LENGTHS:
@@ -115,13 +126,11 @@ class TypeParsing:
         return types.TimestampType(precision)
 
     def _interval_type(self: Any) -> DataType:
-        first = self._curr.text.upper()
-        self._advance()
+        first = self._any_word("a unit of time")
         self._type_numbers()
         name = first
         if self._match_text_seq("TO"):
-            name = f"{first}_TO_{self._curr.text.upper()}"
-            self._advance()
+            name = f"{first}_TO_{self._any_word('a unit of time')}"
             self._type_numbers()
         months = YearMonthIntervalType.YearMonthResolution.__members__
         if name in months:
@@ -166,9 +175,17 @@ class TypeParsing:
             self._expect_gt()
         return types.RowType(fields)
 
+    def _any_word(self: Any, what: str) -> str:
+        """Read a token, and return its text in upper case."""
+        if not self._curr:
+            self.raise_error(f"{what} was expected")
+        text = str(self._curr.text).upper()
+        self._advance()
+        return text
+
     def _expect(self: Any, token_type: TokenType) -> None:
         if not self._match(token_type):
-            self.raise_error(f"{token_type.value!r} was expected")
+            self.raise_error(f"{_SIGNS[token_type]} was expected")
 
     def _expect_gt(self: Any) -> None:
         self._expect(TokenType.GT)
