@@ -16,6 +16,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
+from penstock.table.arrow_types import fitting_decimal
 from penstock.table.errors import TableException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.row_equality import equal_to
@@ -139,7 +140,8 @@ class Average(Sum):
         if self._is_integer:
             return abs(total) // count * (1 if total >= 0 else -1)
         if self._is_decimal:
-            return _CONTEXT.divide(decimal.Decimal(total), count)
+            # Arrow silently converts some numbers with more digits to others.
+            return fitting_decimal(_CONTEXT.divide(decimal.Decimal(total), count), self._type)
         return total / count
 
 
