@@ -58,6 +58,8 @@ def liked_table(
             "specify EXCLUDING OPTIONS or OVERWRITING OPTIONS"
         )
     keys = _one_of("partitions", "PARTITIONS", rules, source.partition_keys, table.partition_keys)
+    # As in Flink, EXCLUDING permits other partitions; it does not remove those of the source.
+    keys = keys or source.partition_keys
     return replace(
         table,
         schema=with_key_not_null(schema),

@@ -187,6 +187,14 @@ def test_options_of_a_like_clause_are_overwritten_by_default(tables):
     assert "rows-per" not in _rows(tables.execute_sql("SHOW CREATE TABLE u"))[0][0]
 
 
+def test_excluding_partitions_permits_others_and_removes_none(tables):
+    tables.execute_sql(BASE)
+    for name, partitioned, key in (("t", "", "a"), ("u", "PARTITIONED BY (ts) ", "ts")):
+        tables.execute_sql(f"CREATE TABLE {name} {partitioned}LIKE base (EXCLUDING PARTITIONS)")
+        shown = _rows(tables.execute_sql(f"SHOW CREATE TABLE {name}"))[0][0]
+        assert f"PARTITIONED BY (`{key}`)" in shown
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

@@ -153,6 +153,13 @@ def test_json_errors():
     assert list(lenient.decode(b'{"a": "x", "b": "y"}')) == [(0, (None, "y"))]
 
 
+def test_small_integers_of_json_have_no_fraction():
+    columns = _row_type(a=D.TINYINT(), b=D.SMALLINT(), c=D.INT())
+    lenient = _format("json", columns, ignore_parse_errors="true")
+    row = next(iter(lenient.decode(b'{"a": 1.5, "b": 1e1, "c": -1.9}')))
+    assert row == (0, (None, None, -1))
+
+
 def test_numbers_that_no_decimal_holds():
     columns = _row_type(d=D.DECIMAL(10, 2))
     json = _format("json", columns)

@@ -62,6 +62,8 @@ def value(text, session=None):
         ("1.1 + CAST(1 AS FLOAT)", 2.1, "DOUBLE NOT NULL"),
         ("CAST(1.5 AS FLOAT) + CAST(1 AS DOUBLE)", 2.5, "FLOAT NOT NULL"),
         ("ROUND(2.345, 2)", D("2.35"), "DECIMAL(4, 2) NOT NULL"),
+        ("ROUND(9223372036854775807, -1)", -9223372036854775806, "BIGINT NOT NULL"),
+        ("ROUND(CAST(127 AS TINYINT), -1)", -126, "TINYINT NOT NULL"),
         ("CEIL(1.2)", D(2), "DECIMAL(2, 0) NOT NULL"),
         ("'a' || 'bc'", "abc", "CHAR(3) NOT NULL"),
         ("INITCAP('hELLO wORLD-x')", "Hello World-X", "CHAR(13) NOT NULL"),

@@ -186,7 +186,8 @@ _MOST_DIGITS: Final = 20
 
 def _integer(value: Any, data_type: types.DataType) -> int:
     given = _scalar(value)
-    if isinstance(value, JsonNumber) and not given.lstrip("-").isdigit():
+    has_fraction = isinstance(value, JsonNumber) and not given.lstrip("-").isdigit()
+    if has_fraction and not isinstance(data_type, types.TinyIntType | types.SmallIntType):
         number = parsed_decimal(given)
         # Before it becomes an integer: 1e999999999 would not fit into memory.
         if number.adjusted() > _MOST_DIGITS:

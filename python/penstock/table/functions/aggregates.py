@@ -51,6 +51,17 @@ def _plain_first(arguments: list[Expression]) -> DataType:
     return without_time(arguments[0].type).nullable()
 
 
+def _json_text(_: list[Expression]) -> DataType:
+    """Return the type that Flink declares; longer texts are not cut."""
+    return types.VarCharType(2000, nullable=False)
+
+
+def _neighbour(arguments: list[Expression]) -> DataType:
+    """Return the type of LAG and LEAD, which Flink takes from the default alone."""
+    is_nullable = len(arguments) < 3 or arguments[2].type.is_nullable
+    return _plain_first(arguments).with_nullability(is_nullable)
+
+
 def _variance_type(arguments: list[Expression]) -> DataType:
     kind = arguments[0].type
     if isinstance(kind, types.DecimalType):
@@ -112,13 +123,13 @@ AGGREGATES: Final[dict[str, AggregateFunction]] = {
         AggregateFunction("APPROX_COUNT_DISTINCT", 1, 1, _any, _bigint),
         AggregateFunction("COLLECT", 1, 1, _any, lambda a: types.MultisetType(a[0].type)),
         AggregateFunction("ARRAY_AGG", 1, 1, _any, lambda a: types.ArrayType(a[0].type)),
-        AggregateFunction("LISTAGG", 1, 2, rules.is_text, lambda _: rules.string()),
+        AggregateFunction("LISTAGG", 1, 2, rules.is_text, _plain_first),
         AggregateFunction("FIRST_VALUE", 1, 2, _any, _plain_first),
         AggregateFunction("LAST_VALUE", 1, 2, _any, _plain_first),
-        AggregateFunction("JSON_ARRAYAGG", 1, 1, _any, lambda _: rules.string(nullable=False)),
-        AggregateFunction("JSON_OBJECTAGG", 2, 2, _any, lambda _: rules.string(nullable=False)),
-        AggregateFunction("LAG", 1, 3, _any, _plain_first, is_over_only=True),
-        AggregateFunction("LEAD", 1, 3, _any, _plain_first, is_over_only=True),
+        AggregateFunction("JSON_ARRAYAGG", 1, 1, _any, _json_text),
+        AggregateFunction("JSON_OBJECTAGG", 2, 2, _any, _json_text),
+        AggregateFunction("LAG", 1, 3, _any, _neighbour, is_over_only=True),
+        AggregateFunction("LEAD", 1, 3, _any, _neighbour, is_over_only=True),
         AggregateFunction("ROW_NUMBER", 0, 0, _any, _bigint, is_over_only=True),
         AggregateFunction("RANK", 0, 0, _any, _bigint, is_over_only=True),
         AggregateFunction("DENSE_RANK", 0, 0, _any, _bigint, is_over_only=True),

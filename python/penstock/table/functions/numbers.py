@@ -283,7 +283,16 @@ def _rounded(value: decimal.Decimal, digits: int, rounding: str) -> decimal.Deci
         return value.quantize(exponent, rounding)
 
 
-define("ROUND", "num int?", _round_type, rowwise(_round_half_up))
+def _round_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+    """Round half up; an integer outside of its type wraps around, as in Java."""
+    if not isinstance(call.type, types.IntegralType):
+        return rowwise(_round_half_up)(arguments, rows, call)
+    bound = rules.BOUNDS[type(call.type)]
+    wrapped = rowwise(lambda *row: (_round_half_up(*row) + bound) % (2 * bound) - bound)
+    return wrapped(arguments, rows, call)
+
+
+define("ROUND", "num int?", _round_type, _round_kernel)
 define("TRUNCATE", "num int?", _round_type, rowwise(_truncate))
 define(
     "SIGN",

@@ -41,7 +41,7 @@ def _expressions_of(node: Node) -> list[Expression]:
         case n.Join():
             return [] if node.condition is None else [node.condition]
         case n.Correlate():
-            return list(node.arguments)
+            return [*node.arguments, *filter(None, [node.condition])]
         case n.Values():
             return [x for row in node.rows for x in row]
     return []
@@ -250,7 +250,9 @@ def with_outer(node: Node, change: Callable[[e.OuterColumn], Expression]) -> Nod
         case n.Join() if node.condition is not None:
             return replace(node, condition=expression(node.condition))
         case n.Correlate():
-            return replace(node, arguments=tuple(map(expression, node.arguments)))
+            condition = None if node.condition is None else expression(node.condition)
+            arguments = tuple(map(expression, node.arguments))
+            return replace(node, arguments=arguments, condition=condition)
         case n.Values():
             rows = tuple(tuple(map(expression, row)) for row in node.rows)
             return replace(node, rows=rows)

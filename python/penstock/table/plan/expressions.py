@@ -274,6 +274,13 @@ class Frame:
     preceding: Any = None
     following: Any = 0
 
+    @property
+    def has_current_row(self) -> bool:
+        """True if the current row is among them."""
+        return all(
+            bound is None or bound >= 0 * bound for bound in (self.preceding, self.following)
+        )
+
     def __str__(self) -> str:
         start = "UNBOUNDED" if self.preceding is None else self.preceding
         end = "UNBOUNDED" if self.following is None else self.following

@@ -293,11 +293,15 @@ class FromClause:
         result = self._scope_of(node, scope, names, len(left.schema))
         condition = None if on is None else self._condition(result, on)
         if condition is not None and not _is_true(condition):
-            if kind == "LEFT":
+            if kind == "LEFT" and not isinstance(tree, exp.Unnest):
                 raise TableException(
                     "A LEFT JOIN with a table function takes no condition but TRUE"
                 )
-            node = n.filtered(node, condition)
+            if kind == "LEFT":
+                assert isinstance(node, n.Correlate), "LEFT keeps rows in the node itself"
+                node = replace(node, condition=condition)
+            else:
+                node = n.filtered(node, condition)
         return node, result
 
     def _lateral_subquery(
@@ -340,13 +344,13 @@ class FromClause:
         kind = value.type
         offset = tree.args.get("offset") or None
         if isinstance(kind, types.MapType):
-            fields = [Field("key", kind.key_type), Field("value", kind.value_type)]
+            fields = [Field("KEY", kind.key_type), Field("VALUE", kind.value_type)]
         elif isinstance(kind, types.ArrayType):
             element = kind.element_type
             if isinstance(element, types.RowType):
                 fields = [Field(f.name, f.data_type) for f in element]
             else:
-                fields = [Field("f0", element)]
+                fields = [Field("EXPR$0", element)]
         else:
             raise ValidationException(f"UNNEST takes an array, map or multiset, got <{kind}>")
         if offset is not None:

@@ -38,6 +38,8 @@ class GroupWindows:
         """Create a binder without windows."""
         self._binder = binder
         self._kind = ""
+        self._arguments: list[Expression] = []
+        self._bind: Any = None
         self.keys: list[Expression] = []
         self._columns: dict[str, Expression] = {}
         self._session_keys: list[Any] = []
@@ -61,7 +63,8 @@ class GroupWindows:
             raise ValidationException("Only one window in GROUP BY is supported")
         (tree,) = trees
         self._kind = _name(tree)
-        arguments = [expressions.bind(part) for part in tree.expressions]
+        self._bind = expressions.bind
+        self._arguments = arguments = [expressions.bind(part) for part in tree.expressions]
         if len(arguments) < 2 or not isinstance(arguments[0], e.Column):
             raise ValidationException(f"{self._kind} takes a time attribute and intervals")
         sizes = [milliseconds(a, f"The size of {self._kind}") for a in arguments[1:]]
@@ -104,8 +107,8 @@ class GroupWindows:
         kind, _, what = name.partition("_")
         if kind not in _KINDS or what not in ("START", "END", "ROWTIME", "PROCTIME"):
             return None
-        if kind != self._kind:
-            raise ValidationException(f"{name} needs {kind} in GROUP BY")
+        if kind != self._kind or [self._bind(p) for p in tree.expressions] != self._arguments:
+            raise ValidationException(f"{name} needs {kind} with the same arguments in GROUP BY")
         return self._columns[what]
 
 

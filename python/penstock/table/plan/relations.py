@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 #: Aggregates whose result for a group is NULL only if an argument is.
 _AS_NULLABLE_AS_ARGUMENT = (
-    "SUM", "AVG", "MIN", "MAX", "STDDEV_POP", "VAR_POP", "FIRST_VALUE", "LAST_VALUE", "LISTAGG",
-    "ARRAY_AGG",
+    "SUM", "AVG", "MIN", "MAX", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "FIRST_VALUE",
+    "LAST_VALUE", "LISTAGG", "ARRAY_AGG",
 )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def aggregated(
                 names.append(f"$f{len(names)}")
     projected = n.project(input, columns, names)
     moved = [_over_columns(call, positions, projected.schema) for call in calls]
-    moved = [_with_group_nullability(c, bool(keys), grouping) for c in moved]
+    moved = [with_nullability(c, has_rows=bool(keys)) for c in moved]
     if grouping.sets is not None:
         return _grouping_sets(projected, grouping, keys, calls, moved)
     found = _group(projected, tuple(range(len(keys))), tuple(moved))
@@ -219,15 +219,13 @@ def _over_columns(
     return moved
 
 
-def _with_group_nullability(
-    call: e.AggregateCall, has_keys: bool, grouping: Grouping
-) -> e.AggregateCall:
+def with_nullability(call: e.AggregateCall, *, has_rows: bool) -> e.AggregateCall:
+    """Return a call with the nullability of its result, which always `has_rows` or may not."""
     if not isinstance(call.function, str) or call.condition is not None:
         return call
     if call.function == "COLLECT":
         return replace(call, type=call.type.not_null())
-    has_empty_set = grouping.sets is not None and () in grouping.sets
-    if has_keys and not has_empty_set and call.function in _AS_NULLABLE_AS_ARGUMENT:
+    if has_rows and call.function in _AS_NULLABLE_AS_ARGUMENT:
         nullable = call.arguments[0].type.is_nullable
         return replace(call, type=call.type.with_nullability(nullable))
     return call

@@ -14,6 +14,7 @@ from penstock.table.functions.logic import make_case, null
 from penstock.table.plan import expressions as e
 from penstock.table.plan.binder import Binder, interval, literal, refuse
 from penstock.table.plan.quantifiers import COMPARISONS, quantified
+from penstock.table.plan.relations import with_nullability
 from penstock.table.sql.parsing import place_of
 
 if TYPE_CHECKING:
@@ -418,6 +419,7 @@ class SqlExpressions:
         order = specification.args.get("order")
         items = () if order is None else tuple(self.order_item(i) for i in order.expressions)
         frame = self._frame(specification.args.get("spec"), has_order=bool(items))
+        call = with_nullability(call, has_rows=frame.has_current_row)
         return e.OverCall(call.type, call, partition, items, frame)
 
     def order_item(self, tree: exp.Ordered) -> e.OrderItem:

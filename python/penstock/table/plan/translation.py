@@ -340,7 +340,7 @@ class Translation(OperatorBuilder):
         return self._one(
             self.translate(node.input), "correlate", "Correlate", node,
             input=node.input.schema, output=node.schema, function=node.function,
-            arguments=node.arguments, is_outer=node.is_outer,
+            arguments=node.arguments, is_outer=node.is_outer, condition=node.condition,
             with_ordinality=node.with_ordinality, session=self._context.session,
         )  # fmt: skip
 

@@ -27,6 +27,7 @@ UNITS = (
     "MONTH", "QUARTER", "YEAR", "DECADE", "CENTURY", "MILLENNIUM", "EPOCH", "DOW", "ISODOW",
     "DOY", "ISOYEAR",
 )  # fmt: skip
+_GROUPINGS = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
 _INTERVAL_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
@@ -51,7 +52,7 @@ class FlinkTokenizer(tokens.Tokenizer):
     for _word in (
         "DIV", "RLIKE", "REGEXP", "GLOB", "KILL", "CACHE", "COMMENT", "PRIMARY KEY",
         "FOREIGN KEY",
-        "SESSION", "PARTITIONED BY",
+        "SESSION", "PARTITIONED BY", "==", "<=>", "!=",
     ):  # fmt: skip
         KEYWORDS.pop(_word, None)
     TOKENS_PRECEDING_HINT: ClassVar[set[TokenType]] = {
@@ -114,11 +115,28 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
             self.raise_error("an expression is missing behind the comma")
         return made
 
+    def _parse_limit(self, *arguments: Any, **settings: Any) -> Any:
+        made = super()._parse_limit(*arguments, **settings)
+        if isinstance(made, exp.Limit) and made.args.get("offset") is not None:
+            self.raise_error("LIMIT takes one number: write LIMIT count OFFSET start")
+        return made
+
     def _parse_group(self, *arguments: Any, **settings: Any) -> Any:
         made = super()._parse_group(*arguments, **settings)
         if made is not None and not any(made.args.values()):
             self.raise_error("GROUP BY needs an expression")
         return made
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:
+        kind = next((k for t, k in _GROUPINGS.items() if self._match(t)), None)
+        if kind is None:
+            return None
+        items = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
+        return self.expression(kind(expressions=items))
+
+    def _parse_grouping_set(self) -> Any:
+        nested = self._parse_grouping_sets() or self._parse_cube_or_rollup()
+        return nested or self._parse_disjunction()
 
     # Functions ------------------------------------------------------------------------------------
 

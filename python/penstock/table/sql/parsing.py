@@ -14,7 +14,7 @@ from penstock.table.errors import SqlParserException, marked
 from penstock.table.sql.dialect import Flink, FlinkParser
 from penstock.table.sql.foreign_clauses import foreign_clause
 from penstock.table.sql.reserved_words import RESERVED
-from penstock.table.sql.statements import Query, Statement
+from penstock.table.sql.statements import Alter, Query, Statement
 from penstock.table.type_errors import InvalidTypeError
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def parse_statement(text: str) -> Statement:
         return parser.parse_flink_statement()
 
     statement = _finish(text, parser, tokens, read, may_end_with_semicolon=True)
-    if isinstance(statement, Query):
-        _check_names(text, statement.tree)
-    for part in ("query",):
-        tree = getattr(statement, part, None)
+    trees = [getattr(statement, part, None) for part in ("tree", "query")]
+    if isinstance(statement, Alter) and (statement.kind, statement.action) == ("VIEW", "AS"):
+        trees.append(statement.arguments[0])
+    for tree in trees:
         if isinstance(tree, exp.Expr):
             _check_names(text, tree)
     assert isinstance(statement, Statement)

@@ -74,7 +74,7 @@ class Correlate(OneInput):
         function: ``UNNEST``, or the wrapper that ``udtf`` created.
         arguments: The arguments, over the row.
         is_outer: Whether a row without results is emitted, with NULLs.
-        condition: The condition on the joined row; None for all.
+        condition: The condition on the joined rows, for an outer join; None for all.
         with_ordinality: Whether UNNEST numbers its rows from 1, in the last column.
     """
 
@@ -89,7 +89,8 @@ class Correlate(OneInput):
         name = getattr(self.function, "_name", self.function)
         kind = "LeftOuterJoin" if self.is_outer else "InnerJoin"
         arguments = ", ".join(map(str, self.arguments))
-        return f"Correlate(invocation=[{name}({arguments})], joinType=[{kind}])"
+        condition = "" if self.condition is None else f", condition=[{self.condition}]"
+        return f"Correlate(invocation=[{name}({arguments})], joinType=[{kind}]{condition})"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from penstock.table import types
 from penstock.table.arrow_types import arrow_array, python_values
 from penstock.table.functions.evaluation import Evaluator
 from penstock.table.plan.nodes import ROW_KIND
+from penstock.table.plan.schema import Schema
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.batches import arrow_schema
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, rows_of
+from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
-    from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -36,6 +37,7 @@ class CorrelateOperator(RelationalOperator):
         function: Any,
         arguments: tuple[Expression, ...],
         is_outer: bool,
+        condition: Expression | None,
         with_ordinality: bool,
         session: Session,
     ) -> None:
@@ -48,6 +50,7 @@ class CorrelateOperator(RelationalOperator):
             function: ``UNNEST``, or the wrapper of a user's function.
             arguments: The arguments, over the input.
             is_outer: Whether a row without results is emitted with NULLs.
+            condition: The condition on joined rows; None for all.
             with_ordinality: Whether the last column counts the results of a row.
             session: Settings that results depend on.
         """
@@ -61,6 +64,8 @@ class CorrelateOperator(RelationalOperator):
             has_kinds: arrow_schema(output, has_kinds=has_kinds) for has_kinds in (False, True)
         }
         self.is_outer = is_outer
+        results = Schema(output.fields[self.width :])
+        self.condition = JoinCondition(context, (input, results), condition, session)
         self.with_ordinality = with_ordinality
         self.argument_types = [a.type for a in arguments]
         self.function = function
@@ -70,9 +75,11 @@ class CorrelateOperator(RelationalOperator):
     def open(self) -> None:
         """Open the user functions."""
         self.calls.open()
+        self.condition.open()
 
     def close(self) -> None:
         """Close the user functions."""
+        self.condition.close()
         self.calls.close()
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
@@ -86,13 +93,11 @@ class CorrelateOperator(RelationalOperator):
         places: list[int] = []
         results: list[tuple[Any, ...]] = []
         missing = (None,) * len(self.kinds)
-        for row, values in enumerate(given):
-            before = len(results)
-            for number, result in enumerate(self._rows(values), 1):
-                results.append((*result, number) if self.with_ordinality else result)
-            if len(results) == before and self.is_outer:
-                results.append(missing)
-            places.extend([row] * (len(results) - before))
+        for row, found in enumerate(self._joined(batch, given)):
+            if not found and self.is_outer:
+                found = [missing]
+            results += found
+            places.extend([row] * len(found))
         if not results:
             return
         names = batch.schema.names
@@ -106,6 +111,24 @@ class CorrelateOperator(RelationalOperator):
         if has_kinds:
             made.append(taken.column(taken.num_columns - 1))
         self.emit(pa.RecordBatch.from_arrays(made, schema=self.schemas[has_kinds]))
+
+    def _joined(
+        self, batch: pa.RecordBatch, given: list[tuple[Any, ...]]
+    ) -> list[list[tuple[Any, ...]]]:
+        """Return the results of each row that fulfil the condition."""
+        joined = [
+            [
+                (*result, number) if self.with_ordinality else result
+                for number, result in enumerate(self._rows(values), 1)
+            ]
+            for values in given
+        ]
+        if self.condition.condition is None:
+            return joined
+        rows = rows_of(batch, self.width)
+        pairs = [(row, result) for row, found in zip(rows, joined, strict=True) for result in found]
+        fulfils = iter(self.condition.of_rows(pairs))
+        return [[result for result in found if next(fulfils)] for found in joined]
 
     def _rows(self, values: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
         if self.function == "UNNEST":

@@ -131,8 +131,7 @@ class TemporalJoinOperator(TwoInputRelationalOperator):
         found: list[_Joined] = []
         for time, kind, row in sorted(due, key=lambda entry: entry[0]):
             at = bisect_right(times, time) - 1
-            has_null = any(row[i] is None for i in self.keys[0])
-            found.append((kind, row, versions[at][1] if at >= 0 and not has_null else None))
+            found.append((kind, row, versions[at][1] if at >= 0 else None))
         needed = _needed(versions, timestamp)
         if len(needed) < len(versions) or (versions and self.is_expiring):
             self.versions.put(text, needed)
