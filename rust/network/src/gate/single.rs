@@ -6,6 +6,9 @@
 //! The gate's lock is the only one held: channels are polled and released without it, and they
 //! notify the gate without their own.
 
+mod in_flight;
+mod to_producers;
+
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -19,10 +22,8 @@ use super::received::{Counts, Received};
 use super::union::UnionInputGate;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
-use crate::event::END_OF_CHANNEL_STATE_BYTES;
-use crate::partition::check_task_event;
 use crate::sync::{Arc, AtomicU8, Mutex, Ordering, Weak};
-use crate::transport::{Command, Transport, Waiting};
+use crate::transport::{Transport, Waiting};
 
 /// Barriers that do not wake the reader until all of them have arrived.
 #[derive(Debug, Default)]
@@ -165,36 +166,6 @@ impl SingleInputGate {
                 InputChannel::Remote(channel) => channel.request(),
             }
         }
-        Ok(())
-    }
-
-    /// Queues recovered in-flight data of a channel before all data that it will receive, followed
-    /// by its end.
-    ///
-    /// # Errors
-    /// `IllegalState` without such a channel or after the partitions were requested, `CancelTask`
-    /// if the gate is closed.
-    pub(crate) fn recover(&self, channel: usize, buffers: &[Vec<u8>]) -> Result<()> {
-        if channel >= self.channels.len() {
-            return Err(self.no_such(channel));
-        }
-        let mut state = self.state.lock();
-        if state.closed {
-            return Err(closed());
-        }
-        if state.requested {
-            return Err(Error::IllegalState(
-                "in-flight data is recovered before the partitions are requested".into(),
-            ));
-        }
-        for bytes in buffers {
-            let buffer = Buffer::from_bytes(bytes.clone(), DataType::DataBuffer);
-            state.recovered.push_back((channel, buffer));
-        }
-        let end = Buffer::from_bytes(END_OF_CHANNEL_STATE_BYTES, DataType::RecoveryCompletion);
-        state.recovered.push_back((channel, end));
-        drop(state);
-        self.announce();
         Ok(())
     }
 
@@ -385,42 +356,6 @@ impl SingleInputGate {
         (queued + used, used, total + floating)
     }
 
-    pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
-        // Every barrier follows the recovered data, in all channels.
-        let mut state = self.state.lock();
-        state.kept.iter_mut().for_each(Vec::clear);
-        let State {
-            recovered, kept, ..
-        } = &mut *state;
-        for (channel, buffer) in recovered {
-            if buffer.data_type().is_buffer() {
-                kept[*channel].push(buffer.clone());
-            }
-        }
-        drop(state);
-        self.channels
-            .iter()
-            .try_for_each(|channel| channel.start_persisting(checkpoint))
-    }
-
-    pub(crate) fn stop_persisting(&self, checkpoint: i64) {
-        for channel in &self.channels {
-            channel.stop_persisting(checkpoint);
-        }
-        self.state.lock().kept.iter_mut().for_each(Vec::clear);
-    }
-
-    pub(crate) fn take_persisted(&self, channel: usize) -> Result<(Vec<Vec<u8>>, bool)> {
-        let Some(input) = self.channels.get(channel) else {
-            return Err(self.no_such(channel));
-        };
-        let recovered = std::mem::take(&mut self.state.lock().kept[channel]);
-        let (live, complete) = input.take_persisted();
-        let mut kept: Vec<_> = recovered.iter().map(|buffer| buffer.to_vec()).collect();
-        kept.extend(live);
-        Ok((kept, complete))
-    }
-
     pub(crate) fn prioritize_barrier(&self, channel: usize, checkpoint: i64) -> Result<bool> {
         match self.channels.get(channel) {
             Some(channel) => Ok(channel.prioritize_barrier(checkpoint)),
@@ -580,67 +515,6 @@ impl SingleInputGate {
     pub(crate) fn wakeup(&self) {
         self.state.lock().woken = true;
         self.waiting.notify_all();
-    }
-
-    pub(crate) fn resume_consumption(&self, channel: usize) -> Result<()> {
-        self.resume_all(&[channel])
-    }
-
-    pub(crate) fn resume_all(&self, channels: &[usize]) -> Result<()> {
-        let state = self.state.lock();
-        if state.closed {
-            return Err(closed());
-        }
-        if let Some(channel) = channels
-            .iter()
-            .find(|&&channel| state.ended.get(channel) == Some(&true))
-        {
-            let message = format!("channel {channel} has ended");
-            return Err(Error::IllegalState(message));
-        }
-        drop(state);
-        let mut remotes = Vec::new();
-        let resumed = channels
-            .iter()
-            .try_for_each(|&channel| match self.channels.get(channel) {
-                Some(InputChannel::Local(local)) => local.resume_consumption(),
-                Some(InputChannel::Remote(remote)) => {
-                    remotes.push(Arc::clone(remote));
-                    Ok(())
-                }
-                None => Err(self.no_such(channel)),
-            });
-        // A single message to the I/O thread, which wakes once.
-        if let (Some(transport), false) = (self.transport(), remotes.is_empty()) {
-            transport.post(Command::Resume(remotes));
-        }
-        resumed
-    }
-
-    /// Sends a task event to the producer of every channel that has not ended.
-    pub(crate) fn send_task_event(&self, event: &[u8]) -> Result<()> {
-        check_task_event(event)?;
-        let state = self.state.lock();
-        if state.closed {
-            return Err(closed());
-        }
-        if !state.requested {
-            return Err(Error::IllegalState(
-                "a task event before the partitions were requested".into(),
-            ));
-        }
-        let ended = state.ended.clone();
-        drop(state);
-        for (channel, ended) in self.channels.iter().zip(ended) {
-            match channel {
-                _ if ended => {}
-                InputChannel::Local(channel) => {
-                    channel.send_task_event(event.to_vec(), &self.environment);
-                }
-                InputChannel::Remote(channel) => channel.send_task_event(event.to_vec()),
-            }
-        }
-        Ok(())
     }
 
     pub(crate) fn is_finished(&self) -> bool {
