@@ -1,4 +1,8 @@
-"""Keyed state in memory, the native twin of ``penstock.taskexecutor.state.table``."""
+"""Keyed state in memory, the native twin of ``penstock.taskexecutor.state.table``.
+
+Maps, tables and snapshots are one module, which is therefore longer than others.  They call each
+other for each record, and the C compiler inlines such calls only within a module.
+"""
 
 from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.long cimport PyLong_FromLongLong
