@@ -21,7 +21,7 @@ class SplitAssignments:
         self._since: dict[int, list[Any]] = {}
         self._before: dict[int, dict[int, list[Any]]] = {}
 
-    def assigned(self, subtask: int, splits: Sequence[Any]) -> None:
+    def assigned(self, subtask: int, splits: Sequence[object]) -> None:
         """Record splits assigned to a reader."""
         self._since.setdefault(subtask, []).extend(splits)
 

@@ -152,7 +152,7 @@ def _is_plain_named_tuple(cls: Any) -> bool:
     )
 
 
-def _is_made_by_object(cls: Any) -> bool:
+def _is_made_by_object(cls: object) -> bool:
     return cls.__new__ is object.__new__
 
 

@@ -170,7 +170,7 @@ class Isolation:
                 return CopyingChainingOutput(target, copier)
         return ChainingOutput(target)
 
-    def _only_reads_fields(self, consumer: OperatorConfig, declared: Any) -> bool:
+    def _only_reads_fields(self, consumer: OperatorConfig, declared: object) -> bool:
         """Return whether a consumer computes from immutable fields and keeps no record."""
         if not isinstance(declared, RowTypeInfo) or not isinstance(
             consumer.descriptor, operators.Map
@@ -198,7 +198,7 @@ class Isolation:
         return only_computes(function, self._evaluation, config.input_types)
 
 
-def only_computes(function: Any, evaluation: Evaluation, types: Types = ()) -> bool:
+def only_computes(function: object, evaluation: Evaluation, types: Types = ()) -> bool:
     """Return whether a function's results consist of its arguments and of constants only."""
     program = evaluation.program(function, 1, types)
     if program is None:

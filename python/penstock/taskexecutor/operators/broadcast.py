@@ -156,7 +156,7 @@ class BroadcastProcessOperator(TwoInputOperator):
 class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
     """Runs a KeyedBroadcastProcessFunction, with keyed state and timers on the first input."""
 
-    def __init__(self, context: OperatorContext, function: Any) -> None:
+    def __init__(self, context: OperatorContext, function: object) -> None:
         """Create the operator."""
         self.state = context.keyed_state
         self.keys: Any = context.key_reader(0)

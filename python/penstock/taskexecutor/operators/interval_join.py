@@ -129,7 +129,7 @@ class IntervalJoinOperator(TwoInputOperator):
         cleanup_time = timestamp + upper if upper > 0 else timestamp
         self.timers.register_event_time_timer((side, timestamp), cleanup_time)
 
-    def _emit(self, left: Any, right: Any, left_timestamp: int, right_timestamp: int) -> None:
+    def _emit(self, left: object, right: object, left_timestamp: int, right_timestamp: int) -> None:
         context = self.join_context
         context.left, context.right = left_timestamp, right_timestamp
         left_copier, right_copier = self.copiers

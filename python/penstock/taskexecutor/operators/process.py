@@ -74,7 +74,7 @@ def _procedure(
 class PlainProcessOperator(ProcessOperator):
     """Runs a ProcessFunction on a stream without keys."""
 
-    def __init__(self, context: OperatorContext, function: Any) -> None:
+    def __init__(self, context: OperatorContext, function: object) -> None:
         """Create the operator."""
         self.watermark = MIN_TIMESTAMP
         timers = TimeOnlyService(context.processing_time.now, lambda: self.watermark)
@@ -86,7 +86,7 @@ class PlainProcessOperator(ProcessOperator):
         self.output.emit_watermark(timestamp)
 
 
-def _process_element(function: Any) -> Any:
+def _process_element(function: object) -> Any:
     process_element = getattr(function, "process_element", None)
     if process_element is None:
         msg = f"process() takes a function object with process_element, not {function!r}"

@@ -122,7 +122,7 @@ class OperatorInput(Input):
 class MultipleInputOperator(FunctionOperator):
     """Base of operators with several inputs; event time is the smallest of theirs."""
 
-    def __init__(self, user_function: Any, takes: Sequence[Callable[[Any, int], None]]) -> None:
+    def __init__(self, user_function: object, takes: Sequence[Callable[[Any, int], None]]) -> None:
         """Create the operator.
 
         Args:
@@ -141,7 +141,7 @@ class MultipleInputOperator(FunctionOperator):
 class TwoInputOperator(MultipleInputOperator):
     """Base of operators with two inputs that each have their own method."""
 
-    def __init__(self, user_function: Any) -> None:
+    def __init__(self, user_function: object) -> None:
         """Create the operator around a function object, or None."""
         super().__init__(user_function, (self.process1, self.process2))
 

@@ -425,5 +425,5 @@ def _without_rows(keyed: KeyedStates) -> KeyedStates:
     return {name: state for name, state in keyed.items() if state[0] != ROWS}
 
 
-def _has_elements(table: Any) -> bool:
+def _has_elements(table: object) -> bool:
     return isinstance(table, ElementTable)

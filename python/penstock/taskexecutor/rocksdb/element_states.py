@@ -84,16 +84,16 @@ class ElementState:
 
     # Callbacks for lent values: see `LentValues`.
 
-    def touch(self, contents: Contents[Any], key: Any, element: Any) -> None:
+    def touch(self, contents: Contents[Any], key: object, element: object) -> None:
         """Mark an element, or a whole entry, as changed."""
         self._entries.touch(contents, key, element)
 
-    def hold(self, contents: Contents[Any], key: Any) -> None:
+    def hold(self, contents: Contents[Any], key: object) -> None:
         """Keep an entry's values in memory."""
         self._entries.hold(contents, key)
 
     def keep_copy(
-        self, contents: Contents[Any], key: Any, element: Any, copied: Callable[[Any], Any]
+        self, contents: Contents[Any], key: object, element: object, copied: Callable[[Any], Any]
     ) -> None:
         """Replace an element, or a whole entry, by a copy."""
         self._entries.keep_copy(contents, key, element, copied)
@@ -118,12 +118,12 @@ class ElementMapState(ElementState):
         """Let ``check`` raise on keys that the declared type cannot hold; None for no check."""
         self._check_key = check
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None."""
         pair = self._pair(key)
         return None if pair is None else pair[1]
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         if self._check_key is not None:
             self._check_key.check(key)
@@ -151,7 +151,7 @@ class ElementMapState(ElementState):
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Return whether the map has the key."""
         return self._pair(key) is not None
 
@@ -180,12 +180,12 @@ class ElementMapState(ElementState):
     def _iterated(self, shown: int) -> MapIterator:
         return self._context.iterated(self, self._contents, self._key(), self._pairs(), shown)
 
-    def touch(self, contents: Contents[Any], key: Any, element: Any) -> None:
+    def touch(self, contents: Contents[Any], key: object, element: object) -> None:
         """Mark a pair as changed."""
         self._entries.touch(contents, key, self._suffix(element))
 
     def keep_copy(
-        self, contents: Contents[Any], key: Any, element: Any, copied: Callable[[Any], Any]
+        self, contents: Contents[Any], key: object, element: object, copied: Callable[[Any], Any]
     ) -> None:
         """Replace the value of a pair by a copy."""
         self._entries.keep_copy(contents, key, self._suffix(element), copied)
@@ -202,7 +202,7 @@ class ElementMapState(ElementState):
         """Return whether the map has no key."""
         return next(self._pairs(), None) is None
 
-    def _suffix(self, key: Any) -> bytes:
+    def _suffix(self, key: object) -> bytes:
         """Return the key suffix of a pair's row."""
         kind = type(key)
         if kind is not int and kind is not str:
@@ -218,7 +218,7 @@ class ElementMapState(ElementState):
                 suffixes[key] = suffix
         return suffix
 
-    def _pair(self, key: Any) -> tuple[Any, Any] | None:
+    def _pair(self, key: object) -> tuple[Any, Any] | None:
         """Return a pair, or None."""
         suffix = self._suffix(key)
         parts = self._contents.parts
@@ -246,13 +246,13 @@ class ElementMapState(ElementState):
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.put(key, value)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self.remove(key)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: object) -> bool:
         return self.contains(key)
 
     def __iter__(self) -> Iterator[Any]:
@@ -272,7 +272,7 @@ class ElementListState(ElementState):
             self._lend_all(self._contents, key)
         return values
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Append one value."""
         if self._check is not None:
             self._check.check(value)
@@ -281,18 +281,18 @@ class ElementListState(ElementState):
         if self.lends:
             self._context.lent.lend_part(self, self._contents, key, value)
 
-    def add_all(self, values: Iterable[Any]) -> None:
+    def add_all(self, values: Iterable[object]) -> None:
         """Append several values."""
         for value in values:
             self.add(value)
 
-    def update(self, values: Iterable[Any]) -> None:
+    def update(self, values: Iterable[object]) -> None:
         """Replace all values."""
         values = list(values)
         self.clear()
         self.add_all(values)
 
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+    def merge_namespaces(self, target: object, sources: Iterable[object]) -> None:
         """Append the current key's values of other namespaces to those of ``target``."""
         table, key = self._entries, self._key()
         for source in sources:
@@ -303,7 +303,7 @@ class ElementListState(ElementState):
                 for value in values if self.lends else ():
                     self._context.lent.lend_part(self, table.map(target), key, value)
 
-    def _lend_all(self, contents: Contents[ListPart], key: Any) -> None:
+    def _lend_all(self, contents: Contents[ListPart], key: object) -> None:
         part = contents.parts.get(key)
         if part is not None:
             self._context.lent.lend(self, contents, key, None, part.values)
@@ -340,17 +340,17 @@ class ExpiringElements(ElementState):
         if self._cleanup is not None:
             self._cleanup()
 
-    def _lend(self, element: Any, value: Any) -> None:
+    def _lend(self, element: object, value: object) -> None:
         """Lend a value of the current key that is stored or returned; see `LentValues`."""
         if self.lends:
             self._context.lent.lend(self, self._contents, self._key(), element, value)
 
-    def _lend_part(self, value: Any) -> None:
+    def _lend_part(self, value: object) -> None:
         """Lend a value that the entry of the current key may now own."""
         if self.lends:
             self._context.lent.lend_part(self, self._contents, self._key(), value)
 
-    def _aged(self, value: Any) -> Aged:
+    def _aged(self, value: object) -> Aged:
         if self._check is not None:
             self._check.check(value)
         return Aged(value, self._ttl.now())
@@ -359,7 +359,7 @@ class ExpiringElements(ElementState):
 class ExpiringMapState(ExpiringElements, ElementMapState):
     """A map whose pairs expire one by one."""
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None if there is none or it has expired."""
         aged = self._find(key)
         if aged is None:
@@ -367,7 +367,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         self._lend(key, aged.value)
         return aged.value
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         self._accessed()
         self._put(key, value)
@@ -378,7 +378,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self._put(key, value)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Return whether the map has the key and it has not expired."""
         return self._find(key) is not None
 
@@ -392,7 +392,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         self._accessed()
         super().remove(key)
 
-    def _put(self, key: Any, value: Any) -> None:
+    def _put(self, key: object, value: object) -> None:
         if self._check_key is not None:
             self._check_key.check(key)
         pair = key, self._aged(value)
@@ -401,14 +401,14 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         self.changes += 1
         self._lend(key, value)
 
-    def _find(self, key: Any) -> Aged | None:
+    def _find(self, key: object) -> Aged | None:
         """Return a pair's value if it is visible; remove it if it has expired."""
         self._accessed()
         suffix = self._suffix(key)
         pair = self._entries.lookup(self._contents, self._key(), suffix)
         return None if pair is None else self._visible(suffix, *pair)
 
-    def _visible(self, suffix: bytes, key: Any, aged: Aged) -> Aged | None:
+    def _visible(self, suffix: bytes, key: object, aged: Aged) -> Aged | None:
         contents, current = self._contents, self._key()
         if self._ttl.expired(aged.time_ms):
             self._entries.remove(contents, current, suffix)
@@ -445,11 +445,11 @@ class ExpiringListState(ExpiringElements, ElementListState):
             self._lend_all(contents, key)
         return [entry.value for entry in visible]
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Append one element."""
         self.add_all((value,))
 
-    def add_all(self, values: Iterable[Any]) -> None:
+    def add_all(self, values: Iterable[object]) -> None:
         """Append several elements."""
         added = [self._aged(value) for value in values]
         self._accessed()
@@ -458,7 +458,7 @@ class ExpiringListState(ExpiringElements, ElementListState):
         for aged in added:
             self._lend_part(aged.value)
 
-    def update(self, values: Iterable[Any]) -> None:
+    def update(self, values: Iterable[object]) -> None:
         """Replace all elements."""
         entries = [self._aged(value) for value in values]
         self._accessed()

@@ -137,7 +137,7 @@ class MapTable(ElementTable[MapPart]):
         """Return the map of a key, or None if it is empty."""
         return {name: value for _, name, value in self.pairs(contents, key)} or None
 
-    def fill(self, contents: Contents[MapPart], key: Any, value: Any) -> None:
+    def fill(self, contents: Contents[MapPart], key: object, value: Any) -> None:
         """Add pairs."""
         for name, item in value.items():
             self.put(contents, key, pair_suffix(name), (name, item))

@@ -48,7 +48,7 @@ class StoredNamespaces:
         contents.tail, contents.original = tail_of(self.number, contents.namespace)
         contents.is_stored = self._known is None or contents.namespace in self._known
 
-    def note_stored(self, namespaces: Iterable[Any]) -> None:
+    def note_stored(self, namespaces: Iterable[object]) -> None:
         """Note that namespaces have rows now."""
         if self._known is not None:
             self._known.update(namespaces)

@@ -18,7 +18,7 @@ _FEW: Final = 1024
 _MANY: Final = 1 << 20
 
 
-def batch_rows(output: Any) -> int:
+def batch_rows(output: object) -> int:
     """Return the most records that a batch may have; 0 if records are emitted one by one.
 
     Args:

@@ -184,7 +184,7 @@ class _Output(SourceOutput):
             self._generator.on_event(record, at, self._part)
             self._had_events = True
 
-    def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
+    def collect_all(self, records: Sequence[object], timestamp: int | None = None) -> None:
         """Emit records of one timestamp."""
         reader = self._reader
         if reader.extract is not None or not self._takes_one_for_all:
@@ -319,7 +319,7 @@ class ReaderOutputs(ReaderOutput):
         """Emit a record that belongs to no split."""
         self._main().collect(record, timestamp)
 
-    def collect_all(self, records: Sequence[Any], timestamp: int | None = None) -> None:
+    def collect_all(self, records: Sequence[object], timestamp: int | None = None) -> None:
         """Emit records of one timestamp that belong to no split."""
         self._main().collect_all(records, timestamp)
 

@@ -106,7 +106,7 @@ class DeclaredTypes:
         return {**self._restored, **{key: text for key, (_, text, _) in self._declared.items()}}
 
 
-def _named(type_info: Any) -> str:
+def _named(type_info: object) -> str:
     return "no declared type" if type_info is None else f"type {type_info}"
 
 

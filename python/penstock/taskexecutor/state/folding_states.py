@@ -40,7 +40,7 @@ class HeapReducingState(HeapState):
             self._context.lent.lend(self, self._keys, key, None, fold)
         return fold
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Fold in one value."""
         key = self._key()
         if self.lends:
@@ -54,7 +54,7 @@ class HeapReducingState(HeapState):
             self._check.check(value)
         self._keys.put_at(position, key, value)
 
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+    def merge_namespaces(self, target: object, sources: Iterable[object]) -> None:
         """Fold the current key's values of other namespaces into that of ``target``."""
         key = self._key()
         merged = self._table.map(target)

@@ -79,7 +79,7 @@ class KeyContext:
         self.current_key: Any = self.no_key
         self.on_key: Callable[[], None] | None = None
 
-    def select_key(self, key: Any) -> None:
+    def select_key(self, key: object) -> None:
         """Select the key of the next record or timer."""
         self.current_key = key
         if self.on_key is not None:
@@ -175,16 +175,16 @@ class HeapState:
 
     # Lent values: see `LentValues`.
 
-    def touch(self, contents: StateMap, key: Any, element: Any) -> None:
+    def touch(self, contents: StateMap, key: object, element: object) -> None:
         """Mark an entry as changed."""
         del element
         contents.touch(key)
 
-    def hold(self, contents: StateMap, key: Any) -> None:
+    def hold(self, contents: StateMap, key: object) -> None:
         """Keep an entry in memory while it counts as changed."""
 
     def keep_copy(
-        self, contents: StateMap, key: Any, element: Any, copied: Callable[[Any], Any]
+        self, contents: StateMap, key: object, element: object, copied: Callable[[Any], Any]
     ) -> None:
         """Replace the value of an entry by a copy."""
         del element
@@ -206,7 +206,7 @@ class HeapValueState(HeapState):
             self._context.lent.lend(self, self._keys, key, None, value)
         return value
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         """Replace the value; None removes it.
 
         Raises:
@@ -258,16 +258,16 @@ class ListOperations(HeapState):
         """Return the values; empty if there are none."""
         raise NotImplementedError(type(self).__name__ + ".get")
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Append one value."""
         raise NotImplementedError(type(self).__name__ + ".add")
 
-    def add_all(self, values: Iterable[Any]) -> None:
+    def add_all(self, values: Iterable[object]) -> None:
         """Append several values."""
         for value in values:
             self.add(value)
 
-    def update(self, values: Iterable[Any]) -> None:
+    def update(self, values: Iterable[object]) -> None:
         """Replace all values."""
         values = list(values)
         self.clear()
@@ -290,15 +290,15 @@ class MapOperations(HeapState):
         """Return the readable pairs."""
         raise NotImplementedError(type(self).__name__ + "._map")
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None."""
         raise NotImplementedError(type(self).__name__ + ".get")
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         raise NotImplementedError(type(self).__name__ + ".put")
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Return whether the key exists."""
         raise NotImplementedError(type(self).__name__ + ".contains")
 
@@ -336,7 +336,7 @@ class MapOperations(HeapState):
         pairs = iter(self._map().items())
         return self._context.iterated(self, self._keys, self._key(), pairs, shown)
 
-    def _take_out(self, contents: StateMap, current: Any, key: Any) -> None:
+    def _take_out(self, contents: StateMap, current: object, key: object) -> None:
         """Remove a pair from a key's map."""
         self.changes += 1
         content = contents.get(current)
@@ -358,7 +358,7 @@ class MapOperations(HeapState):
         return pairs
 
     def keep_copy(
-        self, contents: StateMap, key: Any, element: Any, copied: Callable[[Any], Any]
+        self, contents: StateMap, key: object, element: object, copied: Callable[[Any], Any]
     ) -> None:
         """Replace a value of a key's map by a copy."""
         content = contents.get(key)
@@ -372,13 +372,13 @@ class MapOperations(HeapState):
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.put(key, value)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         self.remove(key)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: object) -> bool:
         return self.contains(key)
 
     def __iter__(self) -> Iterator[Any]:
@@ -398,7 +398,7 @@ class HeapListState(ListOperations):
             self._context.lent.lend(self, self._keys, key, None, values)
         return list(values)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Append one value."""
         if self._check is not None:
             self._check.check(value)
@@ -413,7 +413,7 @@ class HeapListState(ListOperations):
         if self.lends:
             self._context.lent.lend_part(self, self._keys, key, value)
 
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+    def merge_namespaces(self, target: object, sources: Iterable[object]) -> None:
         """Append the current key's values of other namespaces to those of ``target``."""
         key = self._key()
         merged = self._table.map(target)
@@ -435,7 +435,7 @@ class HeapMapState(MapOperations):
     def _map(self) -> dict[Any, Any]:
         return self._keys.get(self._key()) or {}
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """Return the value of a key, or None."""
         current: Any = self._context.current_key
         if current is self._context.no_key:
@@ -449,7 +449,7 @@ class HeapMapState(MapOperations):
             self._context.lent.lend(self, self._keys, current, key, value)
         return value
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Set the value of a key."""
         if self._check_key is not None:
             self._check_key.check(key)
@@ -468,7 +468,7 @@ class HeapMapState(MapOperations):
         if self.lends:
             self._context.lent.lend(self, self._keys, current, key, value)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Return whether the key exists."""
         content = self._keys.get(self._key())
         return content is not None and map_key(key) in content

@@ -159,7 +159,7 @@ class KeyedStateBackend(ABC):
         """Return the table of a state by its name, created when missing."""
 
     @abstractmethod
-    def typed_table(self, name: str, kind: str, type_info: Any) -> StateTable:
+    def typed_table(self, name: str, kind: str, type_info: object) -> StateTable:
         """Return the table of a state whose values have a declared type; see ``table``."""
 
     @abstractmethod

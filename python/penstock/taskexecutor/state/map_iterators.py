@@ -30,8 +30,8 @@ class MapIterator:
     def __init__(
         self,
         state: Any,
-        contents: Any,
-        current: Any,
+        contents: object,
+        current: object,
         pairs: Iterator[tuple[Any, Any]],
         shown: int,
         lent: LentValues | None,

@@ -43,11 +43,11 @@ class OperatorListState:
         """Append a value."""
         self.add_all((value,))
 
-    def add_all(self, values: Iterable[Any]) -> None:
+    def add_all(self, values: Iterable[object]) -> None:
         """Append values."""
         self._content.values.extend(self._copies(values))
 
-    def update(self, values: Iterable[Any]) -> None:
+    def update(self, values: Iterable[object]) -> None:
         """Replace all values."""
         self._content.values = self._copies(values)
 
@@ -58,7 +58,7 @@ class OperatorListState:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.get())
 
-    def _copies(self, values: Iterable[Any]) -> list[Any]:
+    def _copies(self, values: Iterable[object]) -> list[Any]:
         return list(values) if self._copier is None else self._copier.copied_all(values)
 
 
@@ -122,7 +122,7 @@ class ReadOnlyBroadcastStateView:
     def _copy(self, value: object) -> Any:
         return value if self._copier is None else self._copier.copied(value)
 
-    def _copies(self, view: Collection[Any]) -> Iterable[Any]:
+    def _copies(self, view: Collection[object]) -> Iterable[Any]:
         return view if self._copier is None else Copies(view, self._copier.copied)
 
 
@@ -170,7 +170,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
     def _lent_pair(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
         return self._copy(pair[0]), self._lent(pair[1])
 
-    def _lent(self, value: Any) -> Any:
+    def _lent(self, value: object) -> Any:
         content = self._content
         # The copy of what never changes, such as a tuple of numbers, is the value itself.
         if type(value) not in UNCHANGING_CLASSES and not (

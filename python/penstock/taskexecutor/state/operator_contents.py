@@ -49,7 +49,7 @@ class ContentSnapshot:
 
     def __init__(
         self,
-        values: Iterable[Any],
+        values: Iterable[object],
         *,
         is_list: bool,
         closed: Callable[[ContentSnapshot], None] = lambda snapshot: None,  # noqa: ARG005

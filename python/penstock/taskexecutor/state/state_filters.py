@@ -32,7 +32,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _TEXT: Final = re.compile(r"\s*([\w.]+)\s*(==|!=|<=|>=|<|>|\bin\b)\s*(.+?)\s*", re.DOTALL)
 
 
-def condition_of(column: Any, comparison: Any, value: Any) -> Condition:
+def condition_of(column: object, comparison: Any, value: Any) -> Condition:
     """Return a condition.
 
     Raises:
@@ -73,7 +73,7 @@ def condition_of_text(text: str) -> Condition:
     return condition_of(column, comparison, value)
 
 
-def fits(row: Sequence[Any], conditions: Iterable[Sequence[Any]]) -> bool:
+def fits(row: Sequence[object], conditions: Iterable[Sequence[Any]]) -> bool:
     """Return whether a row of plain key, namespace and value fulfils all conditions."""
     columns = dict(zip(COLUMNS, row, strict=True))
     return all(_compare(columns, *condition) for condition in conditions)
@@ -91,7 +91,7 @@ class FilterFields:
         self.problems: dict[str, str] = {}
         self._sought = [path for path, *_ in conditions if len(path) > 1]
 
-    def look(self, row: Sequence[Any]) -> None:
+    def look(self, row: Sequence[object]) -> None:
         """Look for the fields that no entry has had so far."""
         for path in tuple(self._sought):
             problem = _problem(dict(zip(COLUMNS, row, strict=True)), path)
@@ -136,7 +136,7 @@ def _problem(columns: dict[str, Any], path: Sequence[str]) -> str | None:
     return ""
 
 
-def _compare(columns: dict[str, Any], path: Sequence[str], sign: str, wanted: Any) -> bool:
+def _compare(columns: dict[str, Any], path: Sequence[str], sign: str, wanted: object) -> bool:
     """Return whether a column, or a field in it, fulfils a comparison.
 
     Missing fields, None and incomparable values do not.

@@ -117,7 +117,7 @@ class StateMap:
             self._touch(position)
             self._entries[position] = (key, value)
 
-    def increase(self, key: object, number: Any) -> Any:
+    def increase(self, key: object, number: object) -> Any:
         """Add an integer to that of a key and return the sum.
 
         Return None, without a change, if the key is missing, if one of both is not an integer, or

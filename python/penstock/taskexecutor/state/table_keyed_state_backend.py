@@ -178,7 +178,9 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         kind = self._opener_of(descriptor)[0]
         return self.typed_table(descriptor.get_name(), kind, descriptor.type_info)
 
-    def typed_table(self, name: str, kind: str, type_info: Any, *, ttl: bool = False) -> StateTable:
+    def typed_table(
+        self, name: str, kind: str, type_info: object, *, ttl: bool = False
+    ) -> StateTable:
         """Return the table of a state whose values have a declared type.
 
         Raises:

@@ -135,7 +135,7 @@ def value_check(type_info: object, state_name: str) -> ValueCheck | None:
     return CodecCheck(type_info, state_name)
 
 
-def _refuse(value: Any, type_info: object, state_name: str) -> None:
+def _refuse(value: object, type_info: object, state_name: str) -> None:
     msg = (
         f"state {state_name!r} is declared as {type_info}, which cannot hold "
         f"{repr_in_time(value, 1000)} ({type(value).__name__})"

@@ -161,7 +161,7 @@ class OperatorMetricGroup(metricbase.MetricGroup):
         """Return the full name of a metric of this group."""
         return ".".join((*self._scope, *self._names, metric_name))
 
-    def _register(self, name: str, metric: Any) -> None:
+    def _register(self, name: str, metric: object) -> None:
         full_name = ".".join((*self._names, name))
         if full_name in self._registry:
             # Flink's rule: the first metric of a name is reported.

@@ -53,7 +53,7 @@ def create_session_operator(
     return SessionWindowOperator(context, descriptor)
 
 
-def _has_fixed_gap(assigner: Any) -> bool:
+def _has_fixed_gap(assigner: object) -> bool:
     """Return whether all records have the same gap, small enough for C integers."""
     return type(assigner) is EventTimeSessionWindows and assigner._session_gap <= MAX_SIZE
 

@@ -207,7 +207,7 @@ class WindowOperator(StreamOperator):
         return skipped
 
     def _process_merging(
-        self, key: object, windows: Iterable[Any], value: object, timestamp: int
+        self, key: object, windows: Iterable[object], value: object, timestamp: int
     ) -> bool:
         skipped = True
         merging = self._merging_set(key)
@@ -237,7 +237,7 @@ class WindowOperator(StreamOperator):
         if not self.trigger_cleans_up:
             self._register_cleanup(window)
 
-    def _act(self, key: Any, window: Window, result: Any, timestamp: int) -> None:
+    def _act(self, key: object, window: Window, result: Any, timestamp: int) -> None:
         fires, purges = result.value
         if fires:
             self._fire(key, window, timestamp)
@@ -256,7 +256,9 @@ class WindowOperator(StreamOperator):
         if elements is not None:
             self._emit(key, window, elements, timestamp)
 
-    def _emit(self, key: object, window: Window, elements: Iterable[Any], timestamp: int) -> None:
+    def _emit(
+        self, key: object, window: Window, elements: Iterable[object], timestamp: int
+    ) -> None:
         """Evaluate a window.
 
         Its results have the timestamp of what fired it, as in PyFlink: usually the end of the
@@ -403,7 +405,7 @@ class WindowOperator(StreamOperator):
         return self.is_event_time and timestamp + self.lateness_ms <= self.timers.current_watermark
 
 
-def _fires_at_end(trigger: Any) -> bool:
+def _fires_at_end(trigger: object) -> bool:
     """Return whether a trigger waits for the end of event-time windows."""
     if type(trigger) is PurgingTrigger:
         trigger = trigger.nested_trigger

@@ -81,7 +81,7 @@ class ChangeBuffer:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, kind: int, row: Sequence[Any]) -> None:
+    def add(self, kind: int, row: Sequence[object]) -> None:
         """Append a row."""
         self._rows.append(row)
         self._kinds.append(kind)
@@ -109,7 +109,7 @@ class ChangeBuffer:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def column_of_values(values: Sequence[Any], kind: Any, target: Any) -> Any:
+def column_of_values(values: Sequence[Any], kind: Any, target: object) -> Any:
     """Return Python values of a logical type as an array of an Arrow type."""
     try:
         return pa.array(values, target)

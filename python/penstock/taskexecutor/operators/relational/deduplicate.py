@@ -101,7 +101,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
         return None if times.null_count else times.to_numpy(zero_copy_only=False)
 
     def _process_by_columns(
-        self, replacements: Replacements, batch: pa.RecordBatch, times: Any
+        self, replacements: Replacements, batch: pa.RecordBatch, times: object
     ) -> bool:
         """Process a batch, unless kernels cannot; return whether they could."""
         grouped = replacements.grouped(batch, self.rows)

@@ -104,7 +104,7 @@ class Frames:
             self._range_end(rows, keys, position, behind),
         )
 
-    def _range_start(self, rows: list[_Row], keys: list[Any], position: int, by: Any) -> int:
+    def _range_start(self, rows: list[_Row], keys: list[Any], position: int, by: object) -> int:
         if by is None:
             return 0
         first = position
@@ -114,7 +114,7 @@ class Frames:
             first -= 1
         return first
 
-    def _range_end(self, rows: list[_Row], keys: list[Any], position: int, by: Any) -> int:
+    def _range_end(self, rows: list[_Row], keys: list[Any], position: int, by: object) -> int:
         if by is None:
             return len(rows)
         last = position + 1

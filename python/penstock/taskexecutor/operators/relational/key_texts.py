@@ -47,7 +47,7 @@ def key_text(values: Sequence[Any]) -> str:
     return _encoder.encode(values).decode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value with texts for NaN and infinity, which the encoder would write as null."""
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else double_text(value)
@@ -68,7 +68,7 @@ def key_texts(batch: pa.RecordBatch, keys: Sequence[int]) -> list[str]:
     return values_of(column)
 
 
-def are_groupable(kinds: Sequence[Any]) -> bool:
+def are_groupable(kinds: Sequence[object]) -> bool:
     """Return whether kernels group columns of Arrow types by equal `key_text`."""
     return bool(kinds) and all(
         pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)

@@ -166,5 +166,5 @@ def _fits(column: Any) -> bool:
     return max(-low, high) * len(column) < _SAFE
 
 
-def _is_plain(kind: Any) -> bool:
+def _is_plain(kind: object) -> bool:
     return not isinstance(kind, types.ArrayType | types.MapType | types.RowType)

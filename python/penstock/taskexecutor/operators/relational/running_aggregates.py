@@ -221,7 +221,7 @@ class RunningAggregates:
         call: AggregateCall,
         made: Any,
         groups: Groups,
-        old: Sequence[Any],
+        old: Sequence[object],
         known: dict[int, _Distinct],
     ) -> _Counted:
         condition = column = None
@@ -249,7 +249,7 @@ class RunningAggregates:
             return None
 
     def _each(
-        self, batch: pa.RecordBatch, groups: Groups, place: int, old: Sequence[Any]
+        self, batch: pa.RecordBatch, groups: Groups, place: int, old: Sequence[object]
     ) -> tuple[list[Any], list[Any]]:
         """Add the rows of a batch one by one; return the accumulators and the results."""
         self.calls_by_row += 1

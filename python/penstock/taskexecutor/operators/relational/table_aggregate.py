@@ -97,7 +97,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
                 self._emit(key, INSERT, after - before)
         self.flush()
 
-    def _emitted(self, accumulator: Any) -> Counter[tuple[Any, ...]]:
+    def _emitted(self, accumulator: object) -> Counter[tuple[Any, ...]]:
         """Return the rows that the function currently returns."""
         rows: Counter[tuple[Any, ...]] = Counter()
         for row in self.function.emit_value(accumulator):
