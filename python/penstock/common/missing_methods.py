@@ -262,6 +262,10 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             ),
             "penstock has no JVM: write the function in Python, for create_temporary_function",
         ),
+        **dict.fromkeys(
+            ("create_model", "create_temporary_model", "drop_model", "drop_temporary_model"),
+            "there are no models: a Python function can call one",
+        ),
         "execute": (
             "execute_sql(…) and table.execute_insert(…) run at once; create_statement_set() runs "
             "several statements as one job"

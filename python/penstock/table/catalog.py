@@ -17,6 +17,11 @@ from penstock.table.catalog_objects import (
     ObjectIdentifier,
     ObjectPath,
 )
+from penstock.table.catalog_statistics import (
+    CatalogColumnStatistics,
+    CatalogTableStatistics,
+    StoredStatistics,
+)
 from penstock.table.resolved_schema import (
     Column,
     ComputedColumn,
@@ -34,11 +39,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Catalog",
     "CatalogBaseTable",
+    "CatalogColumnStatistics",
     "CatalogDatabase",
     "CatalogDescriptor",
     "CatalogFunction",
     "CatalogPartition",
     "CatalogPartitionSpec",
+    "CatalogTableStatistics",
     "Column",
     "ComputedColumn",
     "Constraint",
@@ -190,6 +197,28 @@ class Catalog(ABC):
     def drop_function(self, function_path: ObjectPath, ignore_if_not_exists: bool) -> None:
         """Drop a function."""
 
+    def list_models(self, database_name: str) -> list[str]:
+        """Return no names: catalogs have no models.
+
+        Raises:
+            DatabaseNotExistException: No database has the name.
+        """
+        self.get_database(database_name)
+        return []
+
+    def model_exists(self, model_path: ObjectPath) -> bool:
+        """Return False: catalogs have no models."""
+        del model_path
+        return False
+
+    def list_materialized_tables(self, database_name: str) -> list[str]:
+        """Return no names: catalogs have no materialized tables; see `list_models`."""
+        return self.list_models(database_name)
+
+    def list_procedures(self, database_name: str) -> list[str]:
+        """Return no names: catalogs have no procedures; see `list_models`."""
+        return self.list_models(database_name)
+
     def database_exists(self, database_name: str) -> bool:
         """Return whether a database with the name exists."""
         return database_name in self.list_databases()
@@ -221,7 +250,7 @@ class _Database:
     )
 
 
-class GenericInMemoryCatalog(Catalog):
+class GenericInMemoryCatalog(Catalog, StoredStatistics):
     """A catalog that exists only while the program runs.
 
     Args:
@@ -230,6 +259,7 @@ class GenericInMemoryCatalog(Catalog):
     """
 
     def __init__(self, name: str, default_database: str | None = None) -> None:
+        super().__init__()
         self.name = name
         self._default_database = default_database or "default"
         self._databases = {self._default_database: _Database(CatalogDatabase())}
@@ -329,6 +359,7 @@ class GenericInMemoryCatalog(Catalog):
         table = self.get_table(table_path)
         self.create_table(ObjectPath(table_path.database_name, new_table_name), table, False)
         del self._database(table_path.database_name).tables[table_path.object_name]
+        self._forget_statistics(table_path)
 
     def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool) -> None:
         """Drop a table or view."""
@@ -336,6 +367,7 @@ class GenericInMemoryCatalog(Catalog):
             database = self._database(table_path.database_name)
             del database.tables[table_path.object_name]
             database.partitions.pop(table_path.object_name, None)
+            self._forget_statistics(table_path)
 
     def _is_missing(self, table_path: ObjectPath, is_ignored: bool) -> bool:
         if self.table_exists(table_path):
@@ -483,6 +515,7 @@ class GenericInMemoryCatalog(Catalog):
         if not ignore_if_not_exists:
             self.get_partition(table_path, partition_spec)
         self._partitions(table_path).pop(partition_spec, None)
+        self._forget_statistics(table_path, partition_spec)
 
     def _partitions(self, table_path: ObjectPath) -> dict[CatalogPartitionSpec, CatalogPartition]:
         if not self.get_table(table_path).partition_keys:

@@ -12,6 +12,7 @@ from penstock.table.catalog_manager import CatalogManager
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.exceptions import ValidationException
 from penstock.table.module import ModuleEntry
+from penstock.table.plan_methods import PlanMethods
 from penstock.table.planning import Planner, schema_of_node
 from penstock.table.table import Table
 from penstock.table.table_config import TableConfig
@@ -28,14 +29,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from penstock.table.catalog import Catalog, CatalogDescriptor
-    from penstock.table.compiled_plan import CompiledPlan
     from penstock.table.job import TableJobs
     from penstock.table.module import Module
     from penstock.table.plan.binder import Binder
     from penstock.table.plan.expressions import Expression as PlanExpression
     from penstock.table.plan.nodes import Node, Sink
     from penstock.table.plan.scopes import Scope
-    from penstock.table.plan_reference import PlanReference
     from penstock.table.resolved_schema import ResolvedSchema
     from penstock.table.statement_execution import StatementExecution
     from penstock.table.statement_set import StatementSet
@@ -56,7 +55,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class TableEnvironment(MissingMethods):
+class TableEnvironment(PlanMethods, MissingMethods):
     """Catalogs, options and jobs of a program with tables; see `TableEnvironment.create`.
 
     Args:
@@ -352,6 +351,18 @@ class TableEnvironment(MissingMethods):
         """Return the names of the temporary tables and views of the current database."""
         return self.catalogs.list_temporary(views=False)
 
+    def list_models(self) -> list[str]:
+        """Return no names: there are no models."""
+        return []
+
+    def list_temporary_models(self) -> list[str]:
+        """Return no names: there are no models."""
+        return []
+
+    def list_materialized_tables(self) -> list[str]:
+        """Return no names: there are no materialized tables."""
+        return []
+
     def list_temporary_views(self) -> list[str]:
         """Return the names of the temporary views of the current database."""
         return self.catalogs.list_temporary(views=True)
@@ -435,30 +446,6 @@ class TableEnvironment(MissingMethods):
         if isinstance(parse_statement(stmt), Insert):
             return self.explain_nodes([self.statements.insertion(stmt)], extra_details)
         return self.sql_query(stmt).explain(*extra_details)
-
-    def compile_plan_sql(self, stmt: str) -> CompiledPlan:
-        """Return the compiled plan of an INSERT or a statement set.
-
-        Raises:
-            TableException: The statement is invalid, or uses tables that only the program has.
-        """
-        from penstock.table.compiled_plan import CompiledPlan
-
-        return CompiledPlan.of(stmt, self)
-
-    def load_plan(self, plan_reference: PlanReference) -> CompiledPlan:
-        """Return a compiled plan that was stored.
-
-        Raises:
-            TableException: The plan cannot be read, or does not fit this environment.
-        """
-        from penstock.table.compiled_plan import CompiledPlan
-
-        return CompiledPlan.loaded(plan_reference, self)
-
-    def execute_plan(self, plan_reference: PlanReference) -> TableResult:
-        """Start the job of a compiled plan that was stored; see `load_plan`."""
-        return self.load_plan(plan_reference).execute()
 
     def create_statement_set(self) -> StatementSet:
         """Return a set of insertions that become one job."""

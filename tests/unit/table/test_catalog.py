@@ -1,13 +1,15 @@
 """The catalog in memory: databases, tables, functions and partitions, and its errors."""
 
 import pytest
-from penstock.table import exceptions
+from penstock.table import EnvironmentSettings, TableEnvironment, exceptions
 from penstock.table.catalog import (
     CatalogBaseTable,
+    CatalogColumnStatistics,
     CatalogDatabase,
     CatalogFunction,
     CatalogPartition,
     CatalogPartitionSpec,
+    CatalogTableStatistics,
     Column,
     Constraint,
     GenericInMemoryCatalog,
@@ -99,6 +101,56 @@ def test_partitions():
     catalog.create_table(plain, _table(), False)
     with pytest.raises(exceptions.TableNotPartitionedException):
         catalog.list_partitions(plain)
+
+
+def test_statistics_are_stored_as_long_as_their_tables():
+    catalog = GenericInMemoryCatalog("c", "d")
+    path, day = ObjectPath("d", "t"), CatalogPartitionSpec({"day": "mon"})
+    catalog.create_table(path, _table(partition_keys=["day"]), False)
+    catalog.create_partition(path, day, CatalogPartition(), False)
+    assert catalog.get_table_statistics(path).get_row_count() == -1
+    table = CatalogTableStatistics(3, 1, 40, 80, {"k": "v"})
+    columns = CatalogColumnStatistics({"a": "most"})
+    catalog.alter_table_statistics(path, table, False)
+    catalog.alter_table_column_statistics(path, columns, False)
+    catalog.alter_partition_statistics(path, day, table, False)
+    catalog.alter_partition_column_statistics(path, day, columns, False)
+    assert catalog.get_table_statistics(path).copy() == table
+    assert catalog.get_table_column_statistics(path).copy() == columns
+    assert catalog.bulk_get_partition_statistics(path, [day]) == [table]
+    assert catalog.bulk_get_partition_column_statistics(path, [day]) == [columns]
+    assert table.get_properties() == {"k": "v"}
+    assert [table.get_field_count(), table.get_total_size(), table.get_raw_data_size()] == [
+        1,
+        40,
+        80,
+    ]
+    assert columns.get_column_statistics_data() == {"a": "most"}
+    catalog.drop_partition(path, day, False)
+    catalog.create_partition(path, day, CatalogPartition(), False)
+    assert catalog.get_partition_statistics(path, day).get_row_count() == -1
+    catalog.drop_table(path, False)
+    catalog.alter_table_statistics(path, table, True)
+    catalog.alter_partition_statistics(path, day, table, True)
+    with pytest.raises(exceptions.TableNotExistException):
+        catalog.alter_table_statistics(path, table, False)
+    catalog.create_table(path, _table(), False)
+    assert catalog.get_table_statistics(path) == CatalogTableStatistics()
+    assert catalog.get_table_column_statistics(path) == CatalogColumnStatistics()
+
+
+def test_lists_of_objects_that_there_are_not():
+    catalog = GenericInMemoryCatalog("c", "d")
+    for names in (catalog.list_models, catalog.list_procedures, catalog.list_materialized_tables):
+        assert names("d") == []
+        with pytest.raises(exceptions.DatabaseNotExistException):
+            names("e")
+    assert not catalog.model_exists(ObjectPath("d", "m"))
+    tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    assert tables.list_models() == tables.list_temporary_models() == []
+    assert tables.list_materialized_tables() == []
+    with pytest.raises(AttributeError, match="a Python function can call one"):
+        tables.create_model("m", None)
 
 
 def test_identifiers():
