@@ -1,6 +1,6 @@
 """Names that programs import from PyFlink's modules, although these only import them.
 
-They are names of Python's library, and names that modules of PyFlink 1 had.
+They are names of Python's library, of other modules, and names that modules of PyFlink 1 had.
 They are available only below the name ``pyflink``, and ``dir`` of a module does not list them.
 """
 
@@ -18,8 +18,8 @@ _SOURCES: Final = {
     "enum": "Enum",
     "io": "BytesIO",
     "typing": (
-        "Any Callable Collection Dict Generic Iterable List Optional Set TYPE_CHECKING Tuple "
-        "TypeVar Union cast overload"
+        "Any Callable Collection Dict Generic Iterable Iterator List Optional Set TYPE_CHECKING "
+        "Tuple Type TypeVar Union cast overload"
     ),
 }
 """The names, by the module of Python's library that defines them."""
@@ -66,6 +66,22 @@ _IMPORTED: Final = {
         "ABC Any BytesIO Collection Enum Generic Iterable Optional TypeVar abstractmethod cast math"
     ),
     "metrics.metricbase": "Callable",
+    "table.catalog": "ABCMeta Dict Enum List Optional Union",
+    "table.compiled_plan": "Union",
+    "table.data_view": "Dict Iterable Iterator List Tuple",
+    "table.expression": "Enum Union",
+    "table.expressions": "Union",
+    "table.plan_reference": "Union",
+    "table.schema": "List Union",
+    "table.statement_set": "Union",
+    "table.table": "Union",
+    "table.table_descriptor": "Dict List Optional Union",
+    "table.table_environment": "Iterable List Optional Tuple Union tempfile",
+    "table.table_pipeline": "Optional",
+    "table.table_result": "Optional",
+    "table.table_schema": "List Optional Union",
+    "table.types": "Enum List Union calendar datetime time",
+    "table.udf": "Callable Generic Iterable List Type TypeVar Union abc",
 }
 """Names of Python's library by PyFlink's module, recorded from PyFlink 2.3.0."""
 
@@ -89,6 +105,52 @@ _FORMER: Final[dict[str, dict[str, str]]] = {
 }
 """Names that a module of PyFlink 1 had, by the module of penstock that has them."""
 
+_TABLES: Final[dict[str, dict[str, str]]] = {
+    "table.catalog": {
+        "common.configuration": "Configuration",
+        "table": "Schema TableSchema",
+        "table.types": "DataType",
+    },
+    "table.compiled_plan": {"table": "ExplainDetail TableResult"},
+    "table.expression": {"table.types": "DataType DataTypes"},
+    "table.expressions": {
+        "table.types": "DataType",
+        "table.udf": "UserDefinedFunctionWrapper",
+    },
+    "table.schema": {"table": "Expression"},
+    "table.statement_set": {
+        "table": "CompiledPlan ExplainDetail TableDescriptor TablePipeline TableResult",
+    },
+    "table.table": {
+        "table": "ExplainDetail TableDescriptor TablePipeline TableResult",
+        "table.expressions": "col with_columns without_columns",
+        "table.resolved_schema": "ResolvedSchema",
+        "table.window": "GroupWindow OverWindow",
+    },
+    "table.table_descriptor": {"common.config_options": "ConfigOption", "table": "Schema"},
+    "table.table_environment": {
+        "common.typeinfo": "TypeInformation",
+        "datastream": "DataStream StreamExecutionEnvironment",
+        "table": (
+            "AggregateFunction ChangelogMode CompiledPlan ExplainDetail Expression Module "
+            "PlanReference Schema StatementSet TableAggregateFunction TableDescriptor TableResult"
+        ),
+        "table.catalog": "Catalog CatalogDescriptor",
+        "table.types": "DataType RowField RowType",
+        "table.udf": "UserDefinedFunctionWrapper udaf udtaf",
+    },
+    "table.table_pipeline": {"table": "CompiledPlan ExplainDetail TableResult"},
+    "table.table_result": {"common": "JobClient"},
+    "table.table_schema": {"table.types": "DataType"},
+    "table.types": {"common": "Row RowKind"},
+    "table.udf": {
+        "metrics": "MetricGroup",
+        "table": "Expression",
+        "table.user_functions": "ACC T",
+    },
+}
+"""Names that a module of the Table API imports, by the module of penstock that has them."""
+
 
 def add_imported_names(module: ModuleType, name: str) -> None:
     """Let programs import from a module the names that PyFlink's module imports, or imported.
@@ -98,20 +160,20 @@ def add_imported_names(module: ModuleType, name: str) -> None:
         name: Its name below ``pyflink``.
     """
     names = _IMPORTED.get(name, "").split()
-    former = {
+    defined = {
         attribute: f"penstock.{place}"
-        for place, attributes in _FORMER.get(name, {}).items()
+        for place, attributes in {**_FORMER, **_TABLES}.get(name, {}).items()
         for attribute in attributes.split()
     }
-    if not (names or former):
+    if not (names or defined):
         return
     own = vars(module).get("__getattr__")
 
     def get_attribute(attribute: str) -> Any:
         if attribute in names:
             return _imported(attribute)
-        if attribute in former:
-            return getattr(import_module(former[attribute]), attribute)
+        if attribute in defined:
+            return getattr(import_module(defined[attribute]), attribute)
         if own is not None:
             return own(attribute)
         raise AttributeError(f"module {module.__name__!r} has no attribute {attribute!r}")

@@ -23,7 +23,6 @@ _OUTSIDE = [
     "pyflink_callback_server",
     "pyflink_gateway_server",
     "shell",
-    "table",
     "testing",
 ]
 
@@ -38,18 +37,34 @@ MEANINGLESS = {
         r"|convert_py4j_exception|from_j_duration|get_field|get_field_value|get_gateway"
         r"|get_j_env_configuration|get_java_class|invoke_method|is_instance_of"
         r"|is_local_deployment|java_import|load_java_class|to_j_duration|to_jarray)"
+        r"|table\.(\w+\.)?(create_url_class_loader|get_method|java_utils|to_expression_jarray"
+        r"|to_j_explain_detail_arr|utils(\.\w+)?)"
     ),
-    "SQL models, which penstock lacks": r"util\.exceptions\.Model\w+",
+    "SQL models, which penstock lacks": (
+        r"util\.exceptions\.Model\w+|table\.(\w+\.)?(CatalogModel|ModelDescriptor)"
+        r"|table\.model_descriptor(\.\w+)?"
+    ),
     "internal classes of PyFlink's operators": (
         r".*\.(Internal\w+|PassThrough\w+|FunctionWrapper|ReduceFunctionWrapper"
-        r"|FlinkKafka(Consumer|Producer)Base)"
+        r"|FlinkKafka(Consumer|Producer)Base)|table\.functions\.\w+"
+        r"|table\.\w+\.(Delegat\w+|\w+FunctionWrapper)"
     ),
     "PyFlink's serialisation of values for its workers": (
-        r"serializers|.*\.(ExternalTypeInfo|PickleSerializer|void)"
+        r"serializers|.*\.(ExternalTypeInfo|PickleSerializer|void)|table\.serializers(\.\w+)?"
+        r"|table\.\w+\.(ArrowSerializer|BatchedSerializer|\w+_arrow_(schema|type)|to_arrow_type"
+        r"|pickled_bytes_to_python_converter|tz_convert_from_internal)"
+    ),
+    "classes of the Table API without a counterpart": (
+        r"table\.(\w+\.)?(BytesContentPlanReference|Catalog(Column|Table)Statistics|HiveModule"
+        r"|ObjectIdentifier|Procedure|ResolvedExpression|UserDefinedType"
+        r"|OverWindowPartitioned\w*|(Session|Slide|Tumble)With\w+|resolved_expression(\.\w+)?)"
     ),
     "names that only PyFlink's own code and its launcher use": (
         r"find_flink_home|add_version_doc|keyword|sys|wraps|util\.api_stability_decorators\..*"
         r"|datastream\.stream_execution_environment\.Public"
+        r"|table\.descriptors(\.\w+)?|table\.(\w+\.)?(absolute_import|add_version_doc|array"
+        r"|atexit|copy|ctypes|decimal|dt|long|os|reduce|size|sys|Deprecated|Experimental|Internal"
+        r"|Path|PublicEvolving|RLock)"
     ),
 }
 
