@@ -230,24 +230,42 @@ class TableEnvironment(PlanMethods, MissingMethods):
         return Table(self.planner.scan(identifier, described_table(descriptor)), self)
 
     def create_temporary_table(
-        self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool | None = False,
+        *,
+        ignore_if_exists: bool = False,
     ) -> None:
         """Create a table that exists until the program ends.
 
+        Args:
+            path: The name.
+            descriptor: The columns and options.
+            ignoreIfExists: Whether an existing name is accepted.
+            ignore_if_exists: The same, under the name that other methods have.
+
         Raises:
             ValidationException: The name is taken, or the schema is invalid.
         """
-        self._create_table(path, descriptor, ignore_if_exists, is_temporary=True)
+        is_ignored = bool(ignoreIfExists) or ignore_if_exists
+        self._create_table(path, descriptor, is_ignored, is_temporary=True)
 
     def create_table(
-        self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool | None = False,
+        *,
+        ignore_if_exists: bool = False,
     ) -> bool:
-        """Create a table in a catalog; return whether it is new.
+        """Create a table in a catalog; return whether it is new; see `create_temporary_table`.
 
         Raises:
             ValidationException: The name is taken, or the schema is invalid.
         """
-        return self._create_table(path, descriptor, ignore_if_exists, is_temporary=False)
+        is_ignored = bool(ignoreIfExists) or ignore_if_exists
+        return self._create_table(path, descriptor, is_ignored, is_temporary=False)
 
     def _create_table(
         self, path: str, descriptor: TableDescriptor, ignore: bool, *, is_temporary: bool

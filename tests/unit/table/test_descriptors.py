@@ -11,6 +11,7 @@ from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.schema import Schema
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import FormatDescriptor, TableDescriptor
+from penstock.table.table_environment import TableEnvironment
 from penstock.table.types import DataTypes
 
 
@@ -106,3 +107,15 @@ def test_config_takes_texts_of_known_options():
     assert config.get_idle_state_retention() == datetime.timedelta(hours=1)
     config.reset("table.local-time-zone")
     assert config.get("table.local-time-zone", "none") == "none"
+
+
+def test_existing_tables_are_kept_under_both_names_of_the_argument():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    schema = Schema.new_builder().column("a", DataTypes.INT()).build()
+    made = TableDescriptor.for_connector("blackhole").schema(schema).build()
+    assert tables.create_table("t", made)
+    for keyword in ("ignoreIfExists", "ignore_if_exists"):
+        assert not tables.create_table("t", made, **{keyword: True})
+        tables.create_temporary_table("temporary", made, **{keyword: True})
+    with pytest.raises(ValidationException, match="already exists"):
+        tables.create_table("t", made, False)
