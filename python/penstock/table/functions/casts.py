@@ -55,7 +55,8 @@ def cast_array(value: Any, source: DataType, target: DataType, *, is_try: bool) 
     if _is_same_form(source, target):
         return value if value.type == wanted else value.cast(wanted)
     if _is_widening(source, target):
-        return value.cast(wanted)
+        # A float has not all digits of a large integer: Arrow would refuse to round it.
+        return value.cast(wanted, safe=False)
     if isinstance(value, pa.Scalar):
         value = pa.array([value.as_py()], value.type)
         made = cast_array(value, source, target, is_try=is_try)
