@@ -3,6 +3,7 @@
 Method: programs run with virtual time; wrong names must fail in the call that receives them.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import pytest
 from penstock.common import Types, WatermarkStrategy
 from penstock.common.types import Row
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.datastream import KeyedProcessFunction
+from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.errors import InvalidProgramError
 from penstock.expressions import field
 from penstock.testing import PipelineTestHarness
@@ -182,3 +183,29 @@ def test_the_class_of_an_assigner_is_none():
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     with pytest.raises(InvalidProgramError, match=r"pass an instance: OfDay\(\)"):
         strategy.with_timestamp_assigner(OfDay)
+
+
+def test_functions_with_other_parameters_are_rejected_where_they_are_given():
+    records = StreamExecutionEnvironment.get_execution_environment().from_collection([1, 2])
+    keyed = records.key_by(lambda n: n)
+
+    @functools.wraps(lambda client, n: n)
+    def with_client(n):
+        return n
+
+    records.map(with_client).map(functools.partial(max, 1)).filter(lambda n, least=0: n > least)
+    for make, expected in (
+        (
+            lambda: records.map(lambda a, b: a),
+            r"map takes a function of one record; got .*\(a, b\)",
+        ),
+        (lambda: records.filter(lambda: True), r"filter takes a function of one record"),
+        (lambda: records.key_by(lambda: 1), r"key_by takes a function of one record"),
+        (lambda: keyed.reduce(lambda a: a), r"reduce takes a function of two records"),
+        (
+            lambda: records.join(records).where(abs).equal_to(abs).apply(lambda one: one),
+            "join apply takes a function of two records, and ctx",
+        ),
+    ):
+        with pytest.raises(InvalidProgramError, match=expected):
+            make()

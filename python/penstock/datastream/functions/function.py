@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import ABC
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.coroutines import refuse_coroutines
@@ -32,10 +35,12 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
         or_callable: True to accept any callable as well.
 
     Raises:
-        InvalidProgramError: The argument is neither, or is written with ``async def``.
+        InvalidProgramError: The argument is neither, is written with ``async def``, or is a plain
+            function with another number of parameters.
     """
     if isinstance(func, function_class) or (or_callable and _plain_callable(func)):
         refuse_coroutines(func, where)
+        _check_parameters(func, function_class.__name__, where)
         return
     wanted = f"a {function_class.__name__}" + (" or a callable" if or_callable else "")
     given, hint = repr(func), ""
@@ -66,6 +71,51 @@ _HINTS: Final = {
     },
     ("BroadcastProcessFunction", "KeyedBroadcastProcessFunction"): "; key the stream by key_by()",
 }
+
+
+#: The numbers of records that plain functions receive, by the class for which they stand; the third
+#: argument of a join is its context.
+_RECORDS: Final = {
+    "MapFunction": ("one record", (1,)),
+    "FlatMapFunction": ("one record", (1,)),
+    "FilterFunction": ("one record", (1,)),
+    "KeySelector": ("one record", (1,)),
+    "ReduceFunction": ("two records", (2,)),
+    "JoinFunction": ("two records, and ctx if it needs the context", (2, 3)),
+    "CoGroupFunction": ("two lists of records, and ctx if it needs the context", (2, 3)),
+}
+
+
+def _check_parameters(func: Any, function_class: str, where: str) -> None:
+    """Check that a plain function accepts the records that it will receive.
+
+    Raises:
+        WrongArgumentError: It requires more arguments, or accepts fewer.
+    """
+    if function_class not in _RECORDS or not isinstance(
+        func, (FunctionType, MethodType, functools.partial)
+    ):
+        return
+    wanted, counts = _RECORDS[function_class]
+    try:
+        # Of a wrapper, whose `__wrapped__` function may have other parameters.
+        signature = inspect.signature(func, follow_wrapped=False)
+    except ValueError:  # a partial of a builtin function without a signature
+        return
+    if not any(_accepts(signature, count) for count in counts):
+        name = getattr(func, "__name__", "partial")
+        raise WrongArgumentError(f"{where} takes a function of {wanted}; got {name}{signature}")
+
+
+def _accepts(signature: inspect.Signature, count: int) -> bool:
+    required = most = 0
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            most = count
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            most += 1
+            required += parameter.default is parameter.empty
+    return required <= count <= most
 
 
 def _kind(func: Function) -> str:
