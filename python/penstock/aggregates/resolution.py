@@ -13,7 +13,7 @@ from penstock.common.composite_types import (
     TupleTypeInfo,
     as_type_information,
 )
-from penstock.common.record_types import RecordTypeInfo
+from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions.basic import AggregateFunction
 from penstock.datastream.functions.function import check_function
@@ -50,8 +50,10 @@ def named_aggregates(
     """
     found: Any = given
     if not isinstance(found, Mapping) or not found:
+        shown = found.function if isinstance(found, Aggregate) else repr(found)
         raise InvalidProgramError(
-            f"{where} takes aggregates by the names of their results, got {given!r}"
+            f"{where} takes a dictionary of aggregates by the names of their results, such as "
+            f'{{"total": sum("price")}}, got {shown}'
         )
     arguments = _Arguments(declared, where)
     calls, fields = [], []
@@ -93,6 +95,11 @@ class _Arguments:
         """Return the position and the type of an argument."""
         expression = argument if isinstance(argument, Expression) else field(argument)
         found = computed(expression, f"{self._where}: {name!r}", [self._declared])
+        if isinstance(found.type, EnumTypeInfo | RecordTypeInfo):
+            raise InvalidProgramError(
+                f"{self._where}: {name!r} takes numbers, texts and other plain values, not "
+                f"{found.type}"
+            )
         if found.type is None or isinstance(found.type, PickledBytesTypeInfo):
             raise InvalidProgramError(
                 f"{self._where}: the type of {found.node}, which {name!r} takes, is unknown: "

@@ -197,6 +197,8 @@ class _Checker:
         if node.operator in ("==", "!="):
             for found, against in ((one, right), (other, left)):
                 _check_member(node, found, against)
+            if isinstance(one, EnumTypeInfo) or isinstance(other, EnumTypeInfo):
+                return typed, Types.BOOLEAN()
         if "any" in kinds:
             return typed, None
         if node.operator in ("==", "!="):

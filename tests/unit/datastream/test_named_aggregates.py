@@ -1,11 +1,15 @@
 """Named aggregates when a program is built: types and names of results, and rejected calls."""
 
+from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 import pytest
 from penstock import aggregates as agg
+from penstock.common import Row, Time
 from penstock.common.typeinfo import Types
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions import as_tuple, field
 
@@ -51,6 +55,35 @@ def test_types_of_results():
     assert found["min"] == "Integer"
     assert found["by"] == "String"
     assert "Long" in found["all"]
+
+
+class Size(Enum):
+    LARGE = "L"
+
+
+@dataclass
+class Cup:
+    owner: str
+    size: Size
+    price: float
+
+
+def test_annotations_give_the_types_of_arguments():
+    def cup(row: Row) -> Cup:
+        return Cup(row.t, Size.LARGE, row.x)
+
+    cups = stream().map(cup)
+    of_large = agg.count(where=field("size") == Size.LARGE)
+    windows = cups.key_by("owner").window(TumblingEventTimeWindows.of(Time.hours(1)))
+    for keyed in (cups.key_by("owner"), windows):
+        found = result(keyed, {"large": of_large, "total": agg.sum("price")})
+        assert (found["owner"], found["large"], found["total"]) == ("String", "Long", "Double")
+        with pytest.raises(InvalidProgramError, match="no field 'prise'; did you mean 'price'"):
+            result(keyed, {"total": agg.sum("prise")})
+        with pytest.raises(InvalidProgramError, match=r"'size' takes numbers.* not EnumTypeInfo"):
+            result(keyed, {"size": agg.max("size")})
+    with pytest.raises(InvalidProgramError, match=r'such as {"total": .*}, got sum'):
+        result(cups.key_by("owner"), agg.sum("price"))
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
 
         if emit not in ("batch", "running"):
             raise WrongArgumentError(f"aggregate: emit must be 'batch' or 'running', got {emit!r}")
-        declared = self._origin.get_type()
+        declared = self._origin._record_type()
         function, fields = named_aggregates(aggregates, declared, "aggregate")
         key = key_fields(self._key_selector, self._key_type, declared, key_names, "aggregate")
         of_rows = result_type([*zip(key.names, key.types, strict=True), *fields], "aggregate")

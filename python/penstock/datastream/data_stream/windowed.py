@@ -277,7 +277,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
         from penstock.aggregates.windows import AllWindowRows, KeyedWindowRows, has_bounds
 
-        declared = self._keyed_stream._plain().get_type()
+        declared = self._keyed_stream._plain()._record_type()
         function, fields = named_aggregates(aggregates, declared, "aggregate")
         selector, key_type = self._keyed_stream._keys()
         keys = KeyFields((), (), is_tuple=True)
