@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.connectors.interfaces import TableContext, TableSource
 from penstock.table.connectors.registry import connector_of
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions.evaluation import Session
+from penstock.table.options import OptionSpec, duration_ms, read_options
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.binder import Binder
@@ -22,7 +23,7 @@ from penstock.table.resolved_schema import (
     ResolvedSchema,
 )
 from penstock.table.schema_resolution import resolve_schema
-from penstock.table.table_options import DYNAMIC_OPTIONS
+from penstock.table.table_options import DYNAMIC_OPTIONS, SOURCE_IDLE_TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.table.connectors.interfaces import ExecutionContext, TableSink
     from penstock.table.plan.nodes import Node
     from penstock.table.table_config import TableConfig
+
+_TIMES: Final = {SOURCE_IDLE_TIMEOUT: OptionSpec(duration_ms)}
 
 
 class Planner:
@@ -176,6 +179,7 @@ class Planner:
             )
         options = {**table.options, **(hints or {})}
         options.pop("connector", None)
+        options.pop(SOURCE_IDLE_TIMEOUT, None)
         return TableContext(
             identifier.as_summary_string(),
             self.resolved(table),
@@ -204,7 +208,12 @@ class Planner:
         options = {**table.options, **(hints or {})}
         source = connector_of(options, name).source(context)
         origin = tuple(sorted(options.items()))
-        return scan_node(name, source, context.schema, self.context(), origin)
+        node = scan_node(name, source, context.schema, self.context(), origin)
+        if isinstance(node, n.AssignWatermarks) and SOURCE_IDLE_TIMEOUT in options:
+            timeout = {SOURCE_IDLE_TIMEOUT: options[SOURCE_IDLE_TIMEOUT]}
+            values = read_options(f"table {name}", timeout, _TIMES)
+            node = replace(node, idle_timeout_ms=values[SOURCE_IDLE_TIMEOUT])
+        return node
 
     def described(self, path: Sequence[str]) -> Node | None:
         """Return the node of a table or view, even of a write-only table.

@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
-from penstock.table import types
+from penstock.table import EnvironmentSettings, TableEnvironment, types
+from penstock.table.exceptions import ValidationException
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.schema import Field, Schema
@@ -312,16 +313,24 @@ def test_a_key_without_left_rows_keeps_one_past_version():
 class _MarkedTable(HarnessTable):
     """A table whose watermarks are the times of its rows."""
 
+    own_timeout_ms = None
+
     def node(self):
         index = self.schema.index("ts")
         mark = e.Column(self.schema.fields[index].type, index, "ts")
-        return n.AssignWatermarks(self.schema, super().node(), index, mark)
+        return n.AssignWatermarks(self.schema, super().node(), index, mark, self.own_timeout_ms)
 
 
-@pytest.mark.parametrize("timeout", ["0 ms", "5 s"])
-def test_a_table_without_rows_is_idle_after_the_timeout(timeout):
+@pytest.mark.parametrize(
+    ("timeout", "own_ms", "is_idle"),
+    [("0 ms", None, False), ("5 s", None, True), ("1 h", 5_000, True), ("5 s", 0, False)],
+)
+def test_a_table_without_rows_is_idle_after_the_timeout(timeout, own_ms, is_idle):
+    """The table's own timeout, or else that of the settings."""
     sql = TUMBLE.replace("TABLE t,", "(SELECT * FROM t UNION ALL SELECT * FROM u),")
     marked = [_MarkedTable(table.name, table.schema, (0,)) for table in tables()]
+    for table in marked:
+        table.own_timeout_ms = own_ms
     query = RunningQuery(sql, marked, settings={"table.exec.source.idle-timeout": timeout})
     query.give("u", rows(("b", 5, 1)))
     query.give("t", rows(("a", 1, 1), ("a", 2, 25)))
@@ -330,5 +339,19 @@ def test_a_table_without_rows_is_idle_after_the_timeout(timeout):
     assert query.changes() == []
     query.harness.set_processing_time(8_000)
     found = sorted(query.changes(), key=repr)
-    assert found == ([] if timeout == "0 ms" else [(0, (at(0), "a", 1)), (0, (at(0), "b", 5))])
+    assert found == ([(0, (at(0), "a", 1)), (0, (at(0), "b", 5))] if is_idle else [])
     query.close()
+
+
+def test_a_table_has_an_idle_timeout_of_its_own():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for name, timeout in (("t", "5 s"), ("u", "soon")):
+        tables.execute_sql(
+            f"CREATE TABLE {name} (ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ("
+            f"'connector' = 'datagen', 'scan.watermark.idle-timeout' = '{timeout}')"
+        )
+    hint = "/*+ OPTIONS('scan.watermark.idle-timeout' = '2 min') */"
+    assert tables.sql_query("SELECT * FROM t").plan_node.idle_timeout_ms == 5_000
+    assert tables.sql_query(f"SELECT * FROM t {hint}").plan_node.idle_timeout_ms == 120_000
+    with pytest.raises(ValidationException, match="'soon' for option"):
+        tables.sql_query("SELECT * FROM u")

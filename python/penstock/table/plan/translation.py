@@ -172,11 +172,11 @@ class Translation(OperatorBuilder):
         return self._one(
             self.translate(node.input), "watermarks", "WatermarkAssigner", node,
             index=node.index, watermark=node.watermark, session=self._context.session,
-            **self._time_use, **self._idling(),
+            **self._time_use, **self._idling(node.idle_timeout_ms),
         )  # fmt: skip
 
-    def _idling(self) -> dict[str, Any]:
-        timeout_ms = self._context.idle_timeout_ms
+    def _idling(self, own_ms: int | None = None) -> dict[str, Any]:
+        timeout_ms = self._context.idle_timeout_ms if own_ms is None else own_ms
         return {"idle_timeout_ms": timeout_ms} if timeout_ms > 0 else {}
 
     @_made.register(n.ToChangelog)

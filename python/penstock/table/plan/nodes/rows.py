@@ -55,10 +55,13 @@ class AssignWatermarks(OneInput):
     Attributes:
         index: The position of the event-time column.
         watermark: The expression of a row's watermark.
+        idle_timeout_ms: The time without rows after which the table holds back no other one; 0
+            for never, None for that of the settings.
     """
 
     index: int
     watermark: Expression
+    idle_timeout_ms: int | None = None
 
     def describe(self) -> str:
         """Return the node's line."""
