@@ -12,6 +12,7 @@ from e2e.running import run_program
 
 pytest.importorskip("sqlglot")
 
+from penstock.command_line.sql_command import _run_script
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.errors import SqlParserException, TableException
@@ -215,6 +216,29 @@ def test_an_insertion_that_is_waited_for_ends_with_its_cancelled_wait(shell, mon
     ((_, client),) = shell.jobs.values()
     client.handle.wait(PATIENCE_S)
     assert shell.running_jobs() == []
+
+
+def test_a_closed_output_ends_a_script_quietly(shell, capsys):
+    def closed(line):
+        raise BrokenPipeError
+
+    shell._write = closed
+    with pytest.raises(BrokenPipeError):
+        _run_script(shell, "-e", "HELP")
+    assert capsys.readouterr().err == ""
+
+
+def test_an_open_statement_is_not_forgotten_silently(shell):
+    typed, told = iter(["SHOW", "  TABLES"]), []
+
+    def read_line(prompt):
+        line = next(typed, None)
+        if line is None:
+            raise EOFError
+        return line
+
+    InteractiveShell(shell, read_line=read_line, tell=told.append).run()
+    assert told == ["The last statement was not executed: it has no ; at its end"]
 
 
 def test_jars_are_refused(shell):

@@ -124,6 +124,8 @@ def _run_script(shell: SqlShell, name: str, text: str) -> None:
         shell.run_script(text)
     except StatementError as failed:
         shell.cancel_jobs()
+        if isinstance(failed.error, BrokenPipeError):  # of `| head`; click ends quietly
+            raise failed.error from None
         click.echo(
             f"{name}, line {failed.statement.line}: {told(failed, is_verbose=shell.is_verbose)}",
             err=True,

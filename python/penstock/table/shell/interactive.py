@@ -64,6 +64,8 @@ class InteractiveShell:
             try:
                 line = self._read_line(CONTINUED if text else PROMPT)
             except EOFError:
+                if text:
+                    self._tell("The last statement was not executed: it has no ; at its end")
                 return
             except KeyboardInterrupt:
                 text = ""
