@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.connectors.interfaces import TableSource
 from penstock.table.explain_detail import ExplainDetail
-from penstock.table.job import check_changes
+from penstock.table.job import TableJobs, check_changes
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, kinds_text
 from penstock.table.plan.translation import translate
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.table.plan.nodes import Node
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.plan.operator_building import TranslationContext
 
 
-def explained(environment: TableEnvironment, nodes: Sequence[Node], details: Sequence[Any]) -> str:
+def explained(jobs: TableJobs, nodes: Sequence[Node], details: Sequence[Any]) -> str:
     """Format the plans of relations and insertions.
 
     Raises:
         TableException: A plan cannot be run.
     """
-    is_streaming = environment.planner.is_streaming
+    context = jobs.context(jobs.environment())
+    is_streaming = context.is_streaming
     changelog = Changelog(is_streaming=is_streaming)
     shows_kinds = ExplainDetail.CHANGELOG_MODE in details or "CHANGELOG_MODE" in details
-    _check(environment, nodes)
+    _check(context, nodes)
     plain = "\n".join(n.explain_tree(node) for node in nodes)
     plans = pruned(nodes, is_streaming=is_streaming)
     physical = "\n".join(_tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in plans)
@@ -65,15 +66,11 @@ def _tree(node: Node, changelog: Changelog, *, shows_kinds: bool, depth: int) ->
     return "\n".join([line, *children])
 
 
-def _check(environment: TableEnvironment, nodes: Sequence[Node]) -> None:
+def _check(context: TranslationContext, nodes: Sequence[Node]) -> None:
     """Translate plans into an environment that is never executed, to check that they can run."""
-    jobs = environment.jobs
-    context = jobs.context(jobs.environment())
     for node in nodes:
         if isinstance(node, n.Sink):
-            check_changes(
-                node.input, node.kinds, node.name, is_streaming=environment.planner.is_streaming
-            )
+            check_changes(node.input, node.kinds, node.name, is_streaming=context.is_streaming)
             translate(node.input, context)
         else:
             translate(node, context)

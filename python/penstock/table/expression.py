@@ -34,8 +34,6 @@ from penstock.table.plan.expressions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.table.table import Table
-
 __all__ = [
     "Expression",
     "JsonExistsOnError",
@@ -281,8 +279,7 @@ class Expression(Generic[T]):
         first: Any = first_element_or_table
         node = getattr(first, "plan_node", None)
         if node is not None and not isinstance(first, Expression):
-            table: Table = first
-            tree = UnresolvedCall("IN TABLE", (self.tree,), options=(table.plan_node,))
+            tree = UnresolvedCall("IN TABLE", (self.tree,), options=(node,))
             return Expression(tree)
         return make_call("IN", self, first, *remaining_elements)
 

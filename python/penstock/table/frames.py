@@ -11,17 +11,14 @@ from penstock.table.arrow_types import (
     python_values,
 )
 from penstock.table.connectors.batches import has_kinds, kinds_of
-from penstock.table.job import row_type_of
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
 from penstock.table.types import DataType, RawType, RowField, RowType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
     import pyarrow as pa
-
-    from penstock.table.table import Table
 
 
 def batches_of_frame(
@@ -67,13 +64,10 @@ def batches_of_frame(
     return row_type, made.combine_chunks().to_batches()
 
 
-def to_pandas(table: Table) -> pd.DataFrame:
-    """Run a query and return its final rows as a frame."""
+def frame_of(row_type: RowType, batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
+    """Return the final rows of a query's result as a frame."""
     import pyarrow as pa
 
-    row_type = row_type_of(table.plan_node)
-    result: Any = table.execute()
-    batches = list(result.batches())
     schema = arrow_schema(row_type)
     plain = [_plain(batch, schema) for batch in batches]
     made = pa.Table.from_batches([batch for batch, _ in plain], schema)

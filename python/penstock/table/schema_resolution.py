@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
-from penstock.table.api_calls import resolve
+from penstock.table.call_resolution import resolve
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression
 from penstock.table.plan.binder import Binder

@@ -514,9 +514,11 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """Run the query and return its final rows as a frame."""
-        from penstock.table.frames import to_pandas
+        from penstock.table.frames import frame_of
+        from penstock.table.job import row_type_of
 
-        return to_pandas(self)
+        row_type = row_type_of(self._node)
+        return frame_of(row_type, self._environment.jobs.query(self._node).batches())
 
     def execute_insert(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False

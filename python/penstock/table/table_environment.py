@@ -503,7 +503,7 @@ class TableEnvironment(PlanMethods, MissingMethods):
 
     def resolve(self, binder: Binder, tree: Any, scope: Scope) -> PlanExpression:
         """Resolve an unresolved tree (beyond PyFlink)."""
-        from penstock.table.api_calls import resolve
+        from penstock.table.call_resolution import resolve
 
         return resolve(self.sql_expression, binder, tree, scope)
 
@@ -595,4 +595,4 @@ class TableEnvironment(PlanMethods, MissingMethods):
         """Return plans as text (beyond PyFlink)."""
         from penstock.table.explanation import explained
 
-        return explained(self, nodes, details)
+        return explained(self.jobs, nodes, details)

@@ -7,8 +7,8 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from penstock.table import expressions as x
-from penstock.table.api_calls import resolve
 from penstock.table.arrow_types import python_values
+from penstock.table.call_resolution import resolve
 from penstock.table.expression import (
     Expression,
     JsonExistsOnError,
