@@ -82,6 +82,7 @@ class NetworkEnvironment:
         num_subpartitions: int,
         partition_type: str = "PIPELINED_BOUNDED",
         flush_timeout_ms: int = 100,
+        managed_bytes: int = 1048576,
     ) -> ResultPartition: ...
     def create_input_gate(
         self, channels: Sequence[tuple[bytes, int, tuple[str, int] | None]]

@@ -97,7 +97,7 @@ class NetworkError(PenstockError):
 
 
 class InsufficientBuffersError(NetworkError):
-    """The network buffer pool cannot serve a request; names required, available and total."""
+    """Network buffers or managed memory do not suffice; names required, available and total."""
 
 
 class PartitionConnectionError(NetworkError):

@@ -4,11 +4,19 @@ import os
 import resource
 
 import pytest
-from penstock.errors import NetworkError, PartitionNotFoundError, ProducerFailedError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.errors import (
+    InsufficientBuffersError,
+    NetworkError,
+    PartitionNotFoundError,
+    ProducerFailedError,
+)
 from penstock.network.data_type import DataType
 from penstock.network.events import CheckpointBarrier, EndOfPartition
 
 from contract.plane import (
+    NO_TIMESTAMP,
     PATIENCE_MS,
     Background,
     assert_all_returned,
@@ -17,11 +25,14 @@ from contract.plane import (
 )
 
 PID = partition_id()
+LEAST_PAGE = 1024
 VALUES = [bytes([n % 2]) * size for n, size in enumerate([1, 700, 1023, 5000, 0x20000, 3] * 5)]
 
 
-def blocking(environment, subpartitions: int = 1):
-    return environment.create_result_partition(PID, subpartitions, "BLOCKING")
+def blocking(environment, subpartitions: int = 1, managed_bytes: int = 8 * LEAST_PAGE):
+    return environment.create_result_partition(
+        PID, subpartitions, "BLOCKING", managed_bytes=managed_bytes
+    )
 
 
 def read(plane, producer, consumer, *, local: bool, subpartition: int = 0):
@@ -32,15 +43,17 @@ def read(plane, producer, consumer, *, local: bool, subpartition: int = 0):
     return seen.everything[0]
 
 
-def files_in(directory) -> int:
-    """Return the files of a directory that this process has open, named or not."""
-    links = []
+def files_in(directory) -> list[int]:
+    """Return the sizes of the files of a directory that this process has open, named or not."""
+    sizes = []
     for number in os.listdir("/proc/self/fd"):
+        path = f"/proc/self/fd/{number}"
         try:
-            links.append(os.readlink(f"/proc/self/fd/{number}"))
+            if os.readlink(path).startswith(str(directory)):
+                sizes.append(os.stat(path).st_size)
         except FileNotFoundError:
             continue
-    return sum(link.startswith(str(directory)) for link in links)
+    return sizes
 
 
 def test_several_readers(plane, pair):
@@ -87,16 +100,114 @@ def test_readable_when_finished(plane, pair):
 
 
 def test_writer_never_waits(plane, tmp_path):
-    """The writer fills the pool many times without a reader; afterwards it holds no buffer."""
-    environment = plane.environment(num_segments=12, temp_directories=[str(tmp_path)])
+    """The writer fills its memory many times without a reader; afterwards it holds none.
+
+    It needs no network buffers.
+    """
+    environment = plane.environment(num_segments=1, temp_directories=[str(tmp_path)])
     partition = blocking(environment, 2)
+    assert partition.buffers_total == 8
     values = [bytes([n % 2]) * 900 for n in range(500)]
-    plane.writing(partition).write(*values)
+    writing = plane.writing(partition)
+    for value in values:
+        writing.write(value)
+        assert partition.is_available()
+        assert partition.wait_available(0)
+        assert 0 < partition.buffers_in_use <= 8
     partition.finish()
+    assert partition.buffers_in_use == partition.buffers_queued == 0
     assert_all_returned(environment)
     other = plane.environment()
     assert read(plane, environment, other, local=False)[:-1] == values[::2]
     partition.release()
+
+
+STEPS = st.tuples(
+    st.sampled_from(["record", "broadcast", "event", "flush"]),
+    st.integers(0, 2),
+    st.integers(1, 3000),
+)
+
+
+def test_order_and_bytes(plane):
+    """However regions are cut, each consumer reads its records and events as they were written."""
+    environment = plane.environment(segment_size=2048)
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.lists(STEPS, max_size=40), st.integers(4, 9))
+    def check(steps, pages):
+        partition = blocking(environment, 3, pages * LEAST_PAGE)
+        writing = plane.writing(partition)
+        expected = [[], [], []]
+        for number, (step, channel, size) in enumerate(steps):
+            value = bytes([channel]) + number.to_bytes(2, "big") * size
+            match step:
+                case "record":
+                    writing.write(value)
+                    expected[channel].append(value)
+                case "broadcast":
+                    writing.writer.broadcast_emit(value, NO_TIMESTAMP)
+                case "event":
+                    writing.writer.emit_watermark(number)
+                case "flush":
+                    writing.flush()
+            if step in ("broadcast", "event"):
+                for mine in expected:
+                    mine.append(value if step == "broadcast" else ("watermark", number))
+        partition.finish()
+        for index, mine in enumerate(expected):
+            got = read(plane, environment, environment, local=True, subpartition=index)
+            assert got == [*mine, EndOfPartition()]
+        partition.release()
+
+    check()
+
+
+def test_records_of_a_consumer_lie_together(plane):
+    """Pages of a region that follow each other are read as one buffer of the usual size."""
+    producer = plane.environment(segment_size=32 << 10)
+    consumer = plane.environment(segment_size=32 << 10)
+    partition = blocking(producer, 2, 48 * LEAST_PAGE)
+    plane.writing(partition).write(*(bytes([n % 2]) * 900 for n in range(160)))
+    partition.finish()
+    # A region has 11 or 12 pages of 4 KiB, half of them of each consumer.
+    assert partition.buffers_total == 12
+    assert partition.buffers_out == 2 * (4 + 1)
+    for index in range(2):
+        got = read(plane, producer, consumer, local=False, subpartition=index)
+        assert got == [bytes([index]) * 900] * 80 + [EndOfPartition()]
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def test_broadcast_is_stored_once(plane, tmp_path):
+    """Data for all consumers is in the file once, and each of them reads it."""
+    environment = plane.environment(temp_directories=[str(tmp_path)])
+    partition = blocking(environment, 5)
+    writer = plane.writing(partition).writer
+    for _ in range(100):
+        writer.broadcast_emit(b"x" * 900, NO_TIMESTAMP)
+    partition.finish()
+    assert 90_000 < sum(files_in(tmp_path)) < 100_000
+    for index in range(5):
+        got = read(plane, environment, environment, local=True, subpartition=index)
+        assert got == [b"x" * 900] * 100 + [EndOfPartition()]
+    partition.release()
+    assert_all_returned(environment)
+
+
+def test_too_little_memory(plane):
+    """A partition whose subpartitions cannot each have a page is refused, with the least size."""
+    environment = plane.environment(segment_size=32 << 10)
+    with pytest.raises(InsufficientBuffersError, match="at least 9216 bytes of managed memory"):
+        blocking(environment, 8, 9 * LEAST_PAGE - 1)
+    partition = blocking(environment, 8, 9 * LEAST_PAGE)
+    plane.writing(partition).write(*(bytes([n % 8]) * 3000 for n in range(80)))
+    partition.finish()
+    got = read(plane, environment, environment, local=True, subpartition=7)
+    assert got == [bytes([7]) * 3000] * 10 + [EndOfPartition()]
+    partition.release()
+    assert_all_returned(environment)
 
 
 def test_blocking_events(plane, pair):
@@ -106,6 +217,7 @@ def test_blocking_events(plane, pair):
     writing = plane.writing(partition, "GLOBAL")
     writing.write(b"before")
     writing.event(CheckpointBarrier(1, 2))
+    assert partition.buffers_queued == 0, "events wait in no memory"
     writing.write(b"after")
     partition.finish()
     for _ in range(2):
@@ -157,7 +269,7 @@ def test_nothing_left_on_disk(plane, tmp_path, ending):
     if ending != "fail":
         partition.finish()
     assert list(tmp_path.iterdir()) == []
-    assert files_in(tmp_path) == 1
+    assert len(files_in(tmp_path)) == 1
     match ending:
         case "release":
             partition.release()
@@ -165,7 +277,7 @@ def test_nothing_left_on_disk(plane, tmp_path, ending):
             partition.fail("done")
         case "close":
             environment.close()
-    assert files_in(tmp_path) == 0
+    assert files_in(tmp_path) == []
 
 
 def test_full_disk(plane, tmp_path):
@@ -186,7 +298,7 @@ def test_full_disk(plane, tmp_path):
     with pytest.raises(ProducerFailedError, match="writing a blocking partition"):
         gate.next_buffer(PATIENCE_MS)
     gate.close()
-    assert files_in(tmp_path) == 0
+    assert files_in(tmp_path) == []
     partition.release()
     assert_all_returned(environment)
 

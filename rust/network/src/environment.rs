@@ -15,7 +15,7 @@ use crate::gate::{
 };
 use crate::partition::{
     Listener, MAX_BUFFERS_PER_CHANNEL, OutputFlusher, PartitionFile, PartitionManager,
-    PartitionShared, PartitionType, Released, ResultPartition,
+    PartitionShared, PartitionType, Released, ResultPartition, StoredOutput, allocate_pages,
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
 use crate::transport::{Command, TlsIdentity, Transport, Waiting};
@@ -233,8 +233,9 @@ impl NetworkEnvironment {
     /// flusher's interval in milliseconds.
     ///
     /// # Errors
-    /// `InsufficientBuffers` if the pool cannot promise the minimum, `IllegalState` if the id is
-    /// taken or the environment is closed, `Io` if the file of a blocking one cannot be created.
+    /// `InsufficientBuffers` if the pool cannot promise the minimum or a blocking one has too little
+    /// managed memory, `IllegalState` if the id is taken or the environment is closed, `Io` if the
+    /// file of a blocking one cannot be created.
     pub fn create_result_partition(
         &self,
         partition_id: PartitionId,
@@ -248,33 +249,36 @@ impl NetworkEnvironment {
                 "a partition without subpartitions".into(),
             ));
         }
-        let file = match partition_type {
-            PartitionType::Blocking => {
+        let (pool, stored) = match partition_type {
+            PartitionType::Blocking { managed_bytes } => {
+                let segment_bytes = self.pool.segment_size();
+                let pages = allocate_pages(num_subpartitions, managed_bytes, segment_bytes)?;
                 let file = self.limits.spill_directories.create_file("partition")?;
-                Some(PartitionFile::new(file))
+                let all = pages.total_segments();
+                let options =
+                    LocalPoolOptions::new(all, all).with_quota(num_subpartitions, usize::MAX);
+                let pool = pages.create_buffer_pool(options)?;
+                let file = Arc::new(PartitionFile::new(file));
+                (pool, Some(StoredOutput { file, pages }))
             }
-            _ => None,
+            PartitionType::Pipelined | PartitionType::PipelinedBounded => {
+                let max = match partition_type {
+                    PartitionType::Pipelined => usize::MAX,
+                    _ => num_subpartitions * 2 + 8,
+                };
+                let options = LocalPoolOptions::new(num_subpartitions + 1, max)
+                    .with_quota(num_subpartitions, MAX_BUFFERS_PER_CHANNEL)
+                    .with_overdraft(MAX_OVERDRAFT_BUFFERS);
+                (self.pool.create_buffer_pool(options)?, None)
+            }
         };
-        let min = num_subpartitions + 1;
-        let max = match partition_type {
-            PartitionType::PipelinedBounded | PartitionType::Blocking => num_subpartitions * 2 + 8,
-            PartitionType::Pipelined => usize::MAX,
-        };
-        let options = LocalPoolOptions::new(min, max)
-            .with_quota(num_subpartitions, MAX_BUFFERS_PER_CHANNEL)
-            .with_overdraft(if file.is_some() {
-                0
-            } else {
-                MAX_OVERDRAFT_BUFFERS
-            });
-        let pool = self.pool.create_buffer_pool(options)?;
         self.warn_of_usage();
         let shared = Arc::new(PartitionShared::new(
             partition_id,
             num_subpartitions,
             self.pool.segment_size(),
             pool,
-            file,
+            stored,
         ));
         let waiting = self.core.manager.register(Arc::clone(&shared))?;
         for listener in waiting {

@@ -201,12 +201,14 @@ impl NetworkEnvironment {
         self.environment.available_segments()
     }
 
-    /// Makes and registers a partition; its id has 60 bytes.
+    /// Makes and registers a partition; its id has 60 bytes.  A blocking one sorts its output in so
+    /// much managed memory, which the caller reserves.
     #[pyo3(signature = (
         partition_id,
         num_subpartitions,
         partition_type = "PIPELINED_BOUNDED",
         flush_timeout_ms = 100,
+        managed_bytes = 1048576,
     ))]
     fn create_result_partition(
         &self,
@@ -215,6 +217,7 @@ impl NetworkEnvironment {
         num_subpartitions: i64,
         partition_type: &str,
         flush_timeout_ms: i64,
+        managed_bytes: i64,
     ) -> PyResult<ResultPartition> {
         if flush_timeout_ms < -1 {
             let message = format!("flush timeout of {flush_timeout_ms} ms; -1 means never");
@@ -223,7 +226,8 @@ impl NetworkEnvironment {
         // None are refused there, and no more are fewer than that.
         let num_subpartitions = usize::try_from(num_subpartitions).unwrap_or(0);
         let partition_id = checked_id(py, partition_id)?;
-        let partition_type = PartitionType::from_name(partition_type)
+        let managed_bytes = checked(py, "managed_bytes", managed_bytes, 0)? as usize;
+        let partition_type = PartitionType::from_name(partition_type, managed_bytes)
             .map_err(|error| exception(py, "ConfigurationError", &error.to_string()))?;
         let partition = py
             .detach(|| {

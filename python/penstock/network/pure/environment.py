@@ -17,7 +17,11 @@ from penstock.network.pure.gate.single_input_gate import SingleInputGate
 from penstock.network.pure.gate.union import UnionInputGate
 from penstock.network.pure.memory.debloat import DebloatOptions, GateDebloating
 from penstock.network.pure.memory.network_buffer_pool import UNBOUNDED, NetworkBufferPool
-from penstock.network.pure.partition.blocking import PartitionFile
+from penstock.network.pure.partition.blocking import (
+    PartitionFile,
+    StoredOutput,
+    allocate_pages,
+)
 from penstock.network.pure.partition.flusher import OutputFlusher
 from penstock.network.pure.partition.manager import ResultPartitionManager
 from penstock.network.pure.partition.reader_pace import MAX_BUFFERS_PER_CHANNEL
@@ -187,11 +191,15 @@ class NetworkEnvironment:
         num_subpartitions: int,
         partition_type: str = "PIPELINED_BOUNDED",
         flush_timeout_ms: int = 100,
+        managed_bytes: int = 1048576,
     ) -> ResultPartition:
         """Create and register a partition, and notify consumers that requested it early.
 
+        A blocking one sorts its output in so much managed memory, which the caller reserves.
+
         Raises:
-            InsufficientBuffersError: its pool's minimum cannot be guaranteed.
+            InsufficientBuffersError: its pool's minimum cannot be guaranteed, or a blocking one has
+                too little managed memory.
             ConfigurationError: the type is unknown, or the id does not have 60 bytes.
             IllegalStateError: the id is taken, there are no subpartitions, or the environment is
                 closed.
@@ -207,17 +215,25 @@ class NetworkEnvironment:
             raise IllegalStateError("a partition without subpartitions")
         if flush_timeout_ms < -1:
             raise ConfigurationError(f"flush timeout of {flush_timeout_ms} ms; -1 means never")
-        bounded = partition_type != "PIPELINED"
-        file = PartitionFile(self._temp_directories) if partition_type == "BLOCKING" else None
-        size = num_subpartitions * self._exclusive + self._floating
-        minimum = num_subpartitions + 1
-        pool = self._pool.create_buffer_pool(
-            minimum,
-            max(minimum, size) if bounded else UNBOUNDED,
-            num_subpartitions,
-            MAX_BUFFERS_PER_CHANNEL,
-            0 if file is not None else MAX_OVERDRAFT_BUFFERS,
-        )
+        _check("managed_bytes", managed_bytes, 0)
+        stored = None
+        if partition_type == "BLOCKING":
+            segment_bytes = self._pool._segment_size
+            pages = allocate_pages(num_subpartitions, managed_bytes, segment_bytes)
+            stored = StoredOutput(PartitionFile(self._temp_directories), pages, segment_bytes)
+            pool = pages.create_buffer_pool(
+                pages.total_segments, pages.total_segments, num_subpartitions
+            )
+        else:
+            size = num_subpartitions * self._exclusive + self._floating
+            minimum = num_subpartitions + 1
+            pool = self._pool.create_buffer_pool(
+                minimum,
+                UNBOUNDED if partition_type == "PIPELINED" else max(minimum, size),
+                num_subpartitions,
+                MAX_BUFFERS_PER_CHANNEL,
+                MAX_OVERDRAFT_BUFFERS,
+            )
         self._warn_of_usage()
         partition = ResultPartition(
             partition_id,
@@ -226,7 +242,7 @@ class NetworkEnvironment:
             flush_timeout_ms=flush_timeout_ms,
             exclusive_buffers_per_channel=self._exclusive,
             flusher=self._flusher,
-            file=file,
+            stored=stored,
             on_release=self._partitions.unregister,
         )
         try:

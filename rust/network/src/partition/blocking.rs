@@ -1,24 +1,61 @@
 //! One consumer's part of a blocking partition: written to a file, read any number of times.
 //!
-//! The writer's buffers go to the partition's file as soon as they are finished, so the writer
-//! never waits for a reader.  Nothing can be read before the whole partition is in the file: the
-//! index of a subpartition is published when every subpartition has its end, and a failed write (a
-//! full disk) fails the partition instead.  Each reader has its own position.
+//! The writer's buffers are pages of managed memory.  When no page is free, the finished ones are
+//! written to the partition's file as one region, sorted by consumer: each consumer's data lies in
+//! one piece of it.  So the writer never waits for a reader.  Nothing can be read before the whole
+//! partition is in the file: the index of a subpartition is published when every subpartition has
+//! its end, and a failed write (a full disk) fails the partition instead.  Each reader has its own
+//! position.
 //!
 //! The file is unlinked, so nothing stays on disk however the process ends.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
-use penstock_memory::{Buffer, BufferConsumer, DataType};
+use penstock_memory::{Buffer, BufferConsumer, DataType, NetworkBufferPool};
 
 use super::subpartition::{AvailabilityListener, BufferAndBacklog, Released};
 use crate::error::{Error, Result};
 use crate::event::END_OF_PARTITION_BYTES;
 use crate::sync::{Arc, Mutex};
 
-/// The file of one partition: the buffers of all subpartitions, in the order they were finished.
+/// Bytes of the smallest page.
+const LEAST_PAGE_BYTES: usize = 1 << 10;
+/// Number of pages for each open one, if their size allows it: the other ones make up a region.
+const PAGES_PER_OPEN_ONE: usize = 4;
+
+/// Creates the pages of a partition: of the size of network buffers if there are enough of them.
+///
+/// # Errors
+/// `InsufficientBuffers` if every subpartition and the broadcast buffer cannot have a page.
+pub(crate) fn allocate_pages(
+    num_subpartitions: usize,
+    managed_bytes: usize,
+    segment_bytes: usize,
+) -> Result<Arc<NetworkBufferPool>> {
+    let open = num_subpartitions + 1;
+    let least = LEAST_PAGE_BYTES.min(segment_bytes);
+    let fitting = managed_bytes / (open * PAGES_PER_OPEN_ONE) / LEAST_PAGE_BYTES * LEAST_PAGE_BYTES;
+    let page_bytes = fitting.clamp(least, segment_bytes);
+    let pages = managed_bytes / page_bytes;
+    if pages < open {
+        return Err(Error::InsufficientBuffers(format!(
+            "a blocking partition of {num_subpartitions} subpartitions needs at least {} bytes of \
+             managed memory and has {managed_bytes}",
+            open * page_bytes
+        )));
+    }
+    // Nobody waits for a page.
+    Ok(NetworkBufferPool::new(
+        pages,
+        page_bytes,
+        Duration::from_millis(1),
+    )?)
+}
+
+/// The file of one partition, region by region.
 #[derive(Debug)]
 pub(crate) struct PartitionFile {
     state: Mutex<FileState>,
@@ -29,6 +66,9 @@ struct FileState {
     /// `None` once released or failed.
     file: Option<Arc<File>>,
     end: u64,
+    /// Offsets of the pages in the current region, by address: those of broadcast data belong to
+    /// every subpartition and are written once.
+    placed: HashMap<usize, u64>,
     error: Option<Error>,
 }
 
@@ -38,18 +78,30 @@ impl PartitionFile {
             state: Mutex::new(FileState {
                 file: Some(Arc::new(file)),
                 end: 0,
+                placed: HashMap::new(),
                 error: None,
             }),
         }
     }
 
-    /// Appends bytes and returns their offset; `None` once failed or released.
+    /// Begins a region: the pages of the last one are used again.
+    pub(crate) fn begin_region(&self) {
+        self.state.lock().placed.clear();
+    }
+
+    /// Appends a page unless the region has it, and returns its offset; `None` once failed or
+    /// released.
     fn append(&self, bytes: &[u8]) -> Option<u64> {
         let mut state = self.state.lock();
+        let address = bytes.as_ptr() as usize;
+        if let Some(offset) = state.placed.get(&address) {
+            return Some(*offset);
+        }
         let offset = state.end;
         match state.file.as_ref()?.write_all_at(bytes, offset) {
             Ok(()) => {
                 state.end += bytes.len() as u64;
+                state.placed.insert(address, offset);
                 Some(offset)
             }
             Err(error) => {
@@ -83,7 +135,7 @@ impl PartitionFile {
     }
 }
 
-/// Position of a buffer in the file.
+/// Position of a buffer in the file: neighbouring pages, or an event.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     offset: u64,
@@ -92,7 +144,7 @@ struct Extent {
 }
 
 struct State {
-    /// Buffers that are not yet in the file; only the last one may be unfinished.
+    /// Pages and events that are not yet in the file; only the last page may be unfinished.
     pending: VecDeque<BufferConsumer>,
     extents: Vec<Extent>,
     /// The index, once the whole partition is in the file.
@@ -147,13 +199,44 @@ impl BlockingSubpartition {
             return None;
         }
         state.pending.push_back(consumer);
-        self.write_finished(&mut state);
         Some(self.buffer_size)
     }
 
-    /// Moves finished buffers to the file, so that they return to the pool.
-    pub(crate) fn flush(&self) {
-        self.write_finished(&mut self.state.lock());
+    /// Moves finished buffers to the current region of the file, so that their pages are free.
+    pub(crate) fn write_finished(&self) {
+        let mut state = self.state.lock();
+        while let Some(head) = state.pending.front_mut() {
+            // Reads the writer's marker; `is_finished` alone may be stale.
+            head.skip(0);
+            if !head.is_finished() {
+                return;
+            }
+            let buffer = head.build();
+            if buffer.size() > 0
+                && let Some(offset) = self.file.append(buffer.as_slice())
+            {
+                self.index(&mut state.extents, offset, &buffer);
+            }
+            state.pending.pop_front();
+        }
+    }
+
+    /// Adds a page to the index: to the buffer that it continues, if that has room.
+    fn index(&self, extents: &mut Vec<Extent>, offset: u64, page: &Buffer) {
+        if let Some(last) = extents.last_mut()
+            && last.data_type == page.data_type()
+            && last.data_type.is_buffer()
+            && last.offset + u64::from(last.size) == offset
+            && last.size as usize + page.size() <= self.buffer_size
+        {
+            last.size += page.size() as u32;
+            return;
+        }
+        extents.push(Extent {
+            offset,
+            size: page.size() as u32,
+            data_type: page.data_type(),
+        });
     }
 
     /// Writes the end; nothing is visible before `publish`.
@@ -210,27 +293,6 @@ impl BlockingSubpartition {
         let state = self.state.lock();
         let written = state.published.as_deref().unwrap_or(&state.extents).len();
         (written as u64, state.total_bytes)
-    }
-
-    fn write_finished(&self, state: &mut State) {
-        while let Some(head) = state.pending.front_mut() {
-            // Reads the writer's marker; `is_finished` alone may be stale.
-            head.skip(0);
-            if !head.is_finished() {
-                return;
-            }
-            let buffer = head.build();
-            if buffer.size() > 0
-                && let Some(offset) = self.file.append(buffer.as_slice())
-            {
-                state.extents.push(Extent {
-                    offset,
-                    size: buffer.size() as u32,
-                    data_type: buffer.data_type(),
-                });
-            }
-            state.pending.pop_front();
-        }
     }
 }
 

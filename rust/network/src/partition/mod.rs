@@ -16,13 +16,13 @@ mod view;
 mod wait_clock;
 mod wakeups;
 
-pub(crate) use blocking::PartitionFile;
+pub(crate) use blocking::{PartitionFile, allocate_pages};
 pub(crate) use flusher::OutputFlusher;
 pub(crate) use manager::{Listener, PartitionManager};
 pub use open_builders::Cursor;
 pub(crate) use reader_pace::MAX_BUFFERS_PER_CHANNEL;
 pub use result_partition::{PartitionType, ResultPartition};
-pub(crate) use shared::PartitionShared;
+pub(crate) use shared::{PartitionShared, StoredOutput};
 pub(crate) use subpartition::{AvailabilityListener, Released};
 pub(crate) use task_events::check_task_event;
 pub(crate) use view::SubpartitionView;

@@ -29,20 +29,23 @@ pub enum PartitionType {
     Pipelined,
     /// Consumed while it is produced, bounded pool.
     PipelinedBounded,
-    /// Written to a file, consumed when finished, by any number of readers.
-    Blocking,
+    /// Sorted in memory and written to a file, consumed when finished, by any number of readers.
+    Blocking {
+        /// Bytes of managed memory that one region of the file fills; the caller reserves them.
+        managed_bytes: usize,
+    },
 }
 
 impl PartitionType {
-    /// Parses Flink's name of the type.
+    /// Parses Flink's name of the type; `managed_bytes` are those of a blocking one.
     ///
     /// # Errors
     /// `IllegalState` for an unsupported name.
-    pub fn from_name(name: &str) -> Result<Self> {
+    pub fn from_name(name: &str, managed_bytes: usize) -> Result<Self> {
         match name {
             "PIPELINED" => Ok(Self::Pipelined),
             "PIPELINED_BOUNDED" => Ok(Self::PipelinedBounded),
-            "BLOCKING" => Ok(Self::Blocking),
+            "BLOCKING" => Ok(Self::Blocking { managed_bytes }),
             other => Err(Error::IllegalState(format!(
                 "no result partition of type {other:?}"
             ))),
@@ -225,6 +228,8 @@ impl ResultPartition {
             subpartition.add_later(consumer.copy(), &mut wakeups);
         }
         wakeups.ring();
+        // Events are outside of the pages, so nothing else would limit their number.
+        self.shared.write_region();
         self.check_written(&mut writer)
     }
 
@@ -332,6 +337,7 @@ impl ResultPartition {
             subpartition.finish(&mut wakeups);
         }
         wakeups.ring();
+        self.shared.write_region();
         self.check_written(&mut writer)?;
         if self.shared.is_blocking() {
             self.shared.publish();
@@ -356,16 +362,17 @@ impl ResultPartition {
         self.drop_builders();
     }
 
-    /// Returns whether a buffer is ready and no subpartition is at its quota.
+    /// Returns whether a buffer is ready and no subpartition is at its quota; a blocking partition
+    /// is always available, as it writes a region for the next buffer.
     #[must_use]
     pub fn is_available(&self) -> bool {
-        self.shared.pool.is_available()
+        self.shared.is_blocking() || self.shared.pool.is_available()
     }
 
     /// Waits until `is_available`; false if the timeout passes first.
     #[must_use]
     pub fn wait_available(&self, timeout: Duration) -> bool {
-        self.shared.wait_available(timeout)
+        self.shared.is_blocking() || self.shared.wait_available(timeout)
     }
 
     /// Waits until every reader has taken everything or the partition was released; false if the
@@ -460,10 +467,16 @@ impl ResultPartition {
     }
 
     fn try_builder(&self, subpartition: Option<usize>) -> Result<Option<BufferBuilder>> {
-        let buffer = match subpartition {
-            Some(index) => self.shared.pool.request_buffer_for(index)?,
-            None => self.shared.pool.request_buffer()?,
+        let request = || match subpartition {
+            Some(index) => self.shared.pool.request_buffer_for(index),
+            None => self.shared.pool.request_buffer(),
         };
+        let mut buffer = request()?;
+        if buffer.is_none() && self.shared.is_blocking() {
+            // Fewer pages are open than there are: the finished ones are free afterwards.
+            self.shared.write_region();
+            buffer = request()?;
+        }
         Ok(buffer.map(penstock_memory::UniqueBuffer::into_builder))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use penstock_memory::{AvailabilityFuture, BufferConsumer, LocalBufferPool};
+use penstock_memory::{AvailabilityFuture, BufferConsumer, LocalBufferPool, NetworkBufferPool};
 
 use super::blocking::{BlockingSubpartition, PartitionFile};
 use super::subpartition::{PipelinedSubpartition, Released};
@@ -58,19 +58,17 @@ impl Subpartition {
         }
     }
 
-    /// Makes written data available to the reader, or the file.
+    /// Makes written data available to the reader; that of a blocking one waits for its end.
     pub(crate) fn flush(&self) {
-        match self {
-            Self::Pipelined(pipelined) => pipelined.flush(),
-            Self::Blocking(blocking) => blocking.flush(),
+        if let Self::Pipelined(pipelined) = self {
+            pipelined.flush();
         }
     }
 
     /// Like `flush`, as one of many.
     pub(crate) fn flush_later(&self, wakeups: &mut Wakeups) {
-        match self {
-            Self::Pipelined(pipelined) => pipelined.flush_later(wakeups),
-            Self::Blocking(blocking) => blocking.flush(),
+        if let Self::Pipelined(pipelined) = self {
+            pipelined.flush_later(wakeups);
         }
     }
 
@@ -104,8 +102,8 @@ impl Subpartition {
 pub(crate) struct PartitionShared {
     pub(crate) id: PartitionId,
     pub(crate) subpartitions: Vec<Subpartition>,
-    /// File of a blocking partition.
-    file: Option<Arc<PartitionFile>>,
+    /// File and pages of a blocking partition.
+    stored: Option<StoredOutput>,
     pub(crate) pool: Arc<LocalBufferPool>,
     /// One byte per subpartition and a last one for the broadcast builder; the writer stores 1
     /// after publishing bytes, the flusher swaps in 0 before it flushes.
@@ -122,6 +120,13 @@ pub(crate) struct PartitionShared {
     barrier_taken: Condvar,
 }
 
+/// The file of a blocking partition and the managed memory in which its regions are sorted.
+#[derive(Debug)]
+pub(crate) struct StoredOutput {
+    pub(crate) file: Arc<PartitionFile>,
+    pub(crate) pages: Arc<NetworkBufferPool>,
+}
+
 #[derive(Debug)]
 struct Consumed {
     done: Vec<bool>,
@@ -134,19 +139,18 @@ impl PartitionShared {
         num_subpartitions: usize,
         segment_bytes: usize,
         pool: Arc<LocalBufferPool>,
-        file: Option<PartitionFile>,
+        stored: Option<StoredOutput>,
     ) -> Self {
-        let file = file.map(Arc::new);
-        let make = || match &file {
+        let make = || match &stored {
             None => Subpartition::Pipelined(PipelinedSubpartition::new(segment_bytes)),
-            Some(file) => {
+            Some(StoredOutput { file, .. }) => {
                 Subpartition::Blocking(BlockingSubpartition::new(Arc::clone(file), segment_bytes))
             }
         };
         Self {
             id,
             subpartitions: (0..num_subpartitions).map(|_| make()).collect(),
-            file,
+            stored,
             pool,
             dirty: (0..=num_subpartitions).map(|_| AtomicU8::new(0)).collect(),
             task_events: TaskEvents::default(),
@@ -278,10 +282,11 @@ impl PartitionShared {
         for subpartition in &self.subpartitions {
             subpartition.release(why.clone());
         }
-        if let Some(file) = &self.file {
-            file.release();
-        }
         self.pool.lazy_destroy();
+        if let Some(stored) = &self.stored {
+            stored.file.release();
+            stored.pages.destroy();
+        }
         self.task_events.release();
         let mut consumed = self.consumed.lock();
         consumed.left = 0;
@@ -336,12 +341,26 @@ impl PartitionShared {
 
     /// Returns whether it is a blocking partition.
     pub(crate) fn is_blocking(&self) -> bool {
-        self.file.is_some()
+        self.stored.is_some()
     }
 
     /// Returns the failed write, if any.
     pub(crate) fn write_error(&self) -> Option<Error> {
-        self.file.as_ref().and_then(|file| file.error())
+        self.stored.as_ref().and_then(|stored| stored.file.error())
+    }
+
+    /// Writes the finished pages of a blocking partition as a region of its file, one consumer after
+    /// the other; does nothing for other partitions.
+    pub(crate) fn write_region(&self) {
+        let Some(stored) = &self.stored else {
+            return;
+        };
+        stored.file.begin_region();
+        for subpartition in &self.subpartitions {
+            if let Subpartition::Blocking(blocking) = subpartition {
+                blocking.write_finished();
+            }
+        }
     }
 
     /// Publishes a blocking partition that is completely in its file: readers may begin, and the
@@ -353,6 +372,9 @@ impl PartitionShared {
             }
         }
         self.pool.lazy_destroy();
+        if let Some(stored) = &self.stored {
+            stored.pages.destroy();
+        }
         self.consumed.lock().left = 0;
         self.all_consumed.notify_all();
     }

@@ -1,9 +1,11 @@
 """One consumer's part of a blocking partition: written to a file, read any number of times.
 
-The writer's buffers go to the partition's file as soon as they are finished, so the writer never
-waits for a reader.  Nothing can be read before the whole partition is in the file: the index of a
-subpartition is published when every subpartition has its end, and a write that fails (a full
-disk) fails the partition instead.  Readers have positions of their own.
+The writer's buffers are pages of managed memory.  When no page is free, the finished ones are
+written to the partition's file as one region, sorted by consumer: each consumer's data lies in one
+piece of it.  So the writer never waits for a reader.  Nothing can be read before the whole
+partition is in the file: the index of a subpartition is published when every subpartition has its
+end, and a write that fails (a full disk) fails the partition instead.  Readers have positions of
+their own.
 
 The file has no name, so nothing stays on disk however the process ends.
 """
@@ -15,13 +17,20 @@ import random
 import tempfile
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.errors import IllegalStateError, NetworkError, PartitionNotFoundError
+from penstock.errors import (
+    IllegalStateError,
+    InsufficientBuffersError,
+    NetworkError,
+    PartitionNotFoundError,
+)
 from penstock.network.data_type import DataType
 from penstock.network.events import EndOfPartition, serialize_event
 from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer
 from penstock.network.pure.memory.buffer_builder import BufferConsumer
+from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
 from penstock.network.pure.memory.segment import MemorySegment
 from penstock.network.pure.partition.subpartition import REFUSED
 from penstock.network.pure.partition.view import (
@@ -36,27 +45,63 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import IO
 
+    from penstock.network.pure.memory.buffer import BufferSlice
     from penstock.network.pure.partition.result_partition import ResultPartition
 
 _ANY_SIZE = 2**31 - 1
 _ENOUGH_BACKLOG = 1024
 """Limit of a reported backlog: no receiver has more free buffers."""
+_LEAST_PAGE_BYTES = 1 << 10
+"""Size of the smallest page."""
+_PAGES_PER_OPEN_ONE = 4
+"""Number of pages for each open one, if their size allows it: the other ones make up a region."""
+
+
+def allocate_pages(
+    num_subpartitions: int, managed_bytes: int, segment_bytes: int
+) -> NetworkBufferPool:
+    """Create the pages of a partition: of the size of network buffers if there are enough of them.
+
+    Raises:
+        InsufficientBuffersError: every subpartition and the broadcast buffer cannot have a page.
+    """
+    open_pages = num_subpartitions + 1
+    fitting = managed_bytes // (open_pages * _PAGES_PER_OPEN_ONE) // _LEAST_PAGE_BYTES
+    least = min(_LEAST_PAGE_BYTES, segment_bytes)
+    page_bytes = min(max(least, fitting * _LEAST_PAGE_BYTES), segment_bytes)
+    pages = managed_bytes // page_bytes
+    if pages < open_pages:
+        raise InsufficientBuffersError(
+            f"a blocking partition of {num_subpartitions} subpartitions needs at least "
+            f"{open_pages * page_bytes} bytes of managed memory and has {managed_bytes}"
+        )
+    return NetworkBufferPool(pages, page_bytes)
 
 
 class PartitionFile:
-    """The buffers of all subpartitions of one partition, in the order of their completion."""
+    """The file of one partition, region by region."""
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = _nameless_file(directories)
         self._end = 0
+        # Broadcast pages belong to every subpartition and are written once.
+        self._placed: dict[MemorySegment, int] = {}
         self.error: NetworkError | None = None
 
-    def append(self, data: memoryview) -> int | None:
-        """Write and return the offset; return None once failed or released."""
+    def begin_region(self) -> None:
+        """Begin a region: the pages of the last one are used again."""
+        with self._lock:
+            self._placed.clear()
+
+    def append(self, page: BufferSlice) -> int | None:
+        """Write a page unless the region has it, and return its offset; None once released."""
+        segment, data = page.parent._segment, page._readable()
         with self._lock:
             if self._file is None:
                 return None
+            if (placed := self._placed.get(segment)) is not None:
+                return placed
             offset = self._end
             try:
                 while len(data):
@@ -71,6 +116,7 @@ class PartitionFile:
                 self._file.close()
                 self._file = None
                 return None
+            self._placed[segment] = offset
             return offset
 
     def read(self, offset: int, size: int) -> bytearray | None:
@@ -114,8 +160,23 @@ def _nameless_file(directories: Sequence[str]) -> IO[bytes]:
     raise NetworkError(f"creating a file for a blocking partition: {failure}") from failure
 
 
+@dataclass(frozen=True)
+class StoredOutput:
+    """The file of a blocking partition and the managed memory in which its regions are sorted.
+
+    Attributes:
+        file: The file.
+        pages: The managed memory.
+        buffer_bytes: Limit of the buffers that are read.
+    """
+
+    file: PartitionFile
+    pages: NetworkBufferPool
+    buffer_bytes: int
+
+
 class Extent(NamedTuple):
-    """Position of a buffer in the file."""
+    """Position of a buffer in the file: neighbouring pages, or an event."""
 
     offset: int
     size: int
@@ -125,9 +186,10 @@ class Extent(NamedTuple):
 class BlockingSubpartition(Subpartition):
     """An index into the partition's file, and the elements that are not in the file yet."""
 
-    def __init__(self, index: int, parent: ResultPartition, file: PartitionFile) -> None:
+    def __init__(self, index: int, parent: ResultPartition, stored: StoredOutput) -> None:
         super().__init__(index, parent)
-        self._file = file
+        self._file = stored.file
+        self._buffer_bytes = stored.buffer_bytes
         self._lock = threading.Lock()
         self._pending: deque[BufferConsumer] = deque()
         self._extents: list[Extent] = []
@@ -144,16 +206,13 @@ class BlockingSubpartition(Subpartition):
             refused = self._ended or self._released
             if not refused:
                 self._pending.append(consumer)
-                self._write_finished()
         if refused:
             consumer.close()
             return REFUSED
         return _ANY_SIZE
 
     def flush(self) -> None:
-        """Write finished buffers to the file, so that they return to the pool."""
-        with self._lock:
-            self._write_finished()
+        """Do nothing: nothing is readable before the end."""
 
     def finish(self) -> None:
         """Write the end; nothing is visible before ``publish``."""
@@ -185,20 +244,35 @@ class BlockingSubpartition(Subpartition):
         for view in views:
             view.notify_data_available()
 
-    def _write_finished(self) -> None:
-        while self._pending:
-            consumer = self._pending[0]
-            # Read the writer's marker, since ``is_finished`` may be outdated.
-            consumer.skip(0)
-            if not consumer.is_finished:
+    def write_finished(self) -> None:
+        """Move finished buffers to the current region of the file, so that their pages are free."""
+        with self._lock:
+            while self._pending:
+                consumer = self._pending[0]
+                # Read the writer's marker, since ``is_finished`` may be outdated.
+                consumer.skip(0)
+                if not consumer.is_finished:
+                    return
+                self._pending.popleft()
+                page = consumer.build()
+                if page.size and (offset := self._file.append(page)) is not None:
+                    self._index(offset, page)
+                page.recycle()
+                consumer.close()
+
+    def _index(self, offset: int, page: BufferSlice) -> None:
+        """Add a page to the index: to the buffer that it continues, if that has room."""
+        if self._extents and page.data_type.is_buffer:
+            start, size, data_type = self._extents[-1]
+            if (
+                data_type is page.data_type
+                and start + size == offset
+                and size + page.size <= self._buffer_bytes
+            ):
+                self._extents[-1] = Extent(start, size + page.size, data_type)
                 return
-            self._pending.popleft()
-            piece = consumer.build()
-            if piece.size and (offset := self._file.append(piece._readable())) is not None:
-                self._extents.append(Extent(offset, piece.size, piece.data_type))
-                self.total_buffers += 1
-            piece.recycle()
-            consumer.close()
+        self._extents.append(Extent(offset, page.size, page.data_type))
+        self.total_buffers += 1
 
     # -- the reading side -----------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from penstock.network.pure.memory.buffer_builder import BufferBuilder, BufferCon
 from penstock.network.pure.partition.blocking import (
     BlockingSubpartition,
     BlockingSubpartitionView,
-    PartitionFile,
+    StoredOutput,
 )
 from penstock.network.pure.partition.subpartition import (
     REFUSED,
@@ -62,7 +62,7 @@ class ResultPartition:
         flush_timeout_ms: int = 100,
         exclusive_buffers_per_channel: int = 2,
         flusher: OutputFlusher | None = None,
-        file: PartitionFile | None = None,
+        stored: StoredOutput | None = None,
         on_release: Callable[[ResultPartition], None] | None = None,
     ) -> None:
         if num_subpartitions < 1:
@@ -73,16 +73,16 @@ class ResultPartition:
         self.num_subpartitions = num_subpartitions
         self._pool = pool
         self.flush_timeout_ms = flush_timeout_ms
-        self._file = file
+        self._stored = stored
         self._subpartitions: list[PipelinedSubpartition | BlockingSubpartition] = [
             PipelinedSubpartition(index, self, exclusive_buffers_per_channel)
-            if file is None
-            else BlockingSubpartition(index, self, file)
+            if stored is None
+            else BlockingSubpartition(index, self, stored)
             for index in range(num_subpartitions)
         ]
         self._unicast: list[BufferBuilder | None] = [None] * num_subpartitions
         self._broadcast: BufferBuilder | None = None
-        self._flusher = flusher if flush_timeout_ms > 0 and file is None else None
+        self._flusher = flusher if flush_timeout_ms > 0 and stored is None else None
         self._flush_is_due = False
         self._waits = WaitClock()
         self._writer: Callable[[], RecordWriter | None] = lambda: None
@@ -173,6 +173,8 @@ class ResultPartition:
                 self._finish_all_builders()
                 for subpartition in self._subpartitions:
                     subpartition.add(first.copy())
+                # Events are outside of the pages, so nothing else would limit their number.
+                self._write_region()
                 self._check_written()
         finally:
             first.close()
@@ -280,10 +282,13 @@ class ResultPartition:
             self._finished = True
             for subpartition in self._subpartitions:
                 subpartition.finish()
+            self._write_region()
             self._check_written()
             self._publish()
         # No further builder is requested; buffers in flight return when they are consumed.
         self._pool.lazy_destroy()
+        if self._stored is not None:
+            self._stored.pages.destroy()
 
     # -- flushing, any thread -------------------------------------------------------------
 
@@ -335,8 +340,9 @@ class ResultPartition:
         for subpartition in self._subpartitions:
             subpartition.release()
         self._on_barrier_taken()
-        if self._file is not None:
-            self._file.release()
+        if self._stored is not None:
+            self._stored.file.release()
+            self._stored.pages.destroy()
 
     def _on_consumed_subpartition(self, index: int) -> None:
         """Count a reader that has finished; the last one releases the partition."""
@@ -409,12 +415,15 @@ class ResultPartition:
         return self._task_events.next(timeout_ms)
 
     def is_available(self) -> bool:
-        """Return whether a record can be started without waiting for a buffer."""
-        return self._pool.is_available
+        """Return whether a record can be started without waiting for a buffer.
+
+        A blocking partition never waits: it writes a region for the next buffer.
+        """
+        return self._stored is not None or self._pool.is_available
 
     def wait_available(self, timeout_ms: int) -> bool:
         """Wait until ``is_available``; return False on a timeout."""
-        return self._pool.available_future.wait(timeout_ms / 1000)
+        return self._stored is not None or self._pool.available_future.wait(timeout_ms / 1000)
 
     def wait_consumed(self, timeout_ms: int) -> bool:
         """Wait until every reader has read everything, or the partition is released."""
@@ -434,13 +443,22 @@ class ResultPartition:
 
     def _check_written(self) -> None:
         """Fail a blocking partition that cannot be written completely, so that no part is read."""
-        if self._file is not None and (error := self._file.error) is not None:
+        if self._stored is not None and (error := self._stored.file.error) is not None:
             self.fail(str(error))
             raise NetworkError(str(error))
 
+    def _write_region(self) -> None:
+        """Write the finished pages of a blocking partition: one consumer after the other."""
+        if self._stored is None:
+            return
+        self._stored.file.begin_region()
+        for subpartition in self._subpartitions:
+            if isinstance(subpartition, BlockingSubpartition):
+                subpartition.write_finished()
+
     def _publish(self) -> None:
         """Allow the readers of a blocking partition to start."""
-        if self._file is None:
+        if self._stored is None:
             return
         for subpartition in self._subpartitions:
             if isinstance(subpartition, BlockingSubpartition):
@@ -461,6 +479,10 @@ class ResultPartition:
         else:
             self._finish_builder(BROADCAST)
         builder = self._pool.request_builder(subpartition)
+        if builder is None and self._stored is not None:
+            # Fewer pages are open than there are: the finished ones are free afterwards.
+            self._write_region()
+            builder = self._pool.request_builder(subpartition)
         if builder is None:
             with self._waits:
                 builder = self._pool.request_builder_blocking(subpartition)
