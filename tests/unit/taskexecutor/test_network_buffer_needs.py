@@ -14,18 +14,20 @@ from penstock.rpc.task_deployment import (
     ProducerDescriptor,
     TaskDeploymentDescriptor,
 )
+from penstock.taskexecutor.worker.launch import LaunchSpec
 from penstock.taskexecutor.worker.metric_sender import worker_metrics
 from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, total_needs
+from penstock.taskexecutor.worker.slot_resources import SlotResources
 
 
 def partition_id(number):
     return bytes([number]) * 60
 
 
-def deployment(subpartitions=(), gates=()):
+def deployment(subpartitions=(), gates=(), partition_type="PIPELINED_BOUNDED"):
     """Return a task with partitions of so many subpartitions, and gates of remote producers."""
     partitions = tuple(
-        PartitionDescriptor(partition_id(100 + number), count, "PIPELINED_BOUNDED", 100)
+        PartitionDescriptor(partition_id(100 + number), count, partition_type, 100)
         for number, count in enumerate(subpartitions)
     )
     inputs = tuple(
@@ -55,13 +57,16 @@ def deployment(subpartitions=(), gates=()):
         ((4,), (["there"], ["here", "here"], ["there", "there"])),
     ],
 )
-def test_the_data_plane_promises_the_sum(subpartitions, gates):
-    task = deployment(subpartitions, gates)
+@pytest.mark.parametrize("partition_type", ["PIPELINED_BOUNDED", "BLOCKING"])
+def test_the_data_plane_promises_the_sum(subpartitions, gates, partition_type):
+    task = deployment(subpartitions, gates, partition_type)
     network = NetworkEnvironment(executor_id="here", token=b"token", num_segments=64)
     made = []
     try:
         made.extend(
-            network.create_result_partition(one.partition_id, one.num_subpartitions)
+            network.create_result_partition(
+                one.partition_id, one.num_subpartitions, one.partition_type
+            )
             for one in task.partitions
         )
         for gate in task.gates:
@@ -76,6 +81,11 @@ def test_the_data_plane_promises_the_sum(subpartitions, gates):
         for one in made:
             getattr(one, "release", getattr(one, "close", None))()
         network.close()
+
+
+def test_stored_outputs_need_managed_memory_instead():
+    needs = NetworkBufferNeeds.of(deployment((3,), (), "BLOCKING"), "here", {})
+    assert needs == NetworkBufferNeeds()
 
 
 def test_users_are_named():
@@ -106,5 +116,6 @@ def test_a_task_that_can_never_run_is_rejected_with_the_reason():
 @pytest.mark.parametrize(("total", "promised", "percent"), [(64, 48, 75), (64, 96, 150), (0, 0, 0)])
 def test_the_rest_interface_shows_the_share_that_is_promised(total, promised, percent):
     networks = SimpleNamespace(total_segments=total, available_segments=total)
-    gauges = worker_metrics(networks, 32768, lambda: promised)
+    resources = SlotResources(LaunchSpec(("127.0.0.1", 1), "", "executor", 1))
+    gauges = worker_metrics(networks, 32768, lambda: promised, resources)
     assert gauges["Status.Shuffle.Netty.RequestedMemoryUsage"]() == percent

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import msgspec
 import pytest
 from penstock.errors import CancelTaskError
 from penstock.rpc.messages import TaskFailure, TriggerCheckpoint
@@ -27,6 +28,7 @@ from penstock.rpc.task_deployment import (
 from penstock.taskexecutor.task import task as task_module
 from penstock.taskexecutor.task.task import Task
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
+from penstock.taskexecutor.worker.memory_manager import SlotMemory
 from support.patience import PATIENCE_S
 from support.sessions import eventually
 
@@ -170,12 +172,13 @@ class Setup:
         self,
         network: FakeNetwork | None = None,
         listener: Listener | None = None,
-        **options: float,
+        descriptor: TaskDeploymentDescriptor = DESCRIPTOR,
+        **options: Any,
     ) -> None:
         self.network = network or FakeNetwork()
         self.listener = listener or Listener()
         self.task = Task(
-            DESCRIPTOR,
+            descriptor,
             b"code",
             self.network,  # type: ignore[arg-type]
             "own",
@@ -211,6 +214,50 @@ def test_the_regular_life(invokable: type[Invokable]) -> None:
     assert setup.end() == ["INITIALIZING", "RUNNING", "FINISHED"]
     assert setup.network.partitions[0].calls == ["finish", "release"]
     assert setup.network.channels == [(b"x", 0, None), (b"y", 1, ("host", 2))]
+
+
+STORING = msgspec.structs.replace(
+    DESCRIPTOR, partitions=(PartitionDescriptor(b"p", 2, "BLOCKING", 100),)
+)
+
+
+def test_the_memory_of_a_stored_output_is_free_when_the_end_is_reported(
+    invokable: type[Invokable],
+) -> None:
+    """The next task of the slot may begin then."""
+    memory = SlotMemory.of(1 << 20)
+    free = []
+
+    class Watching(Listener):
+        def task_state_changed(self, task: Task, state: str, *others: Any) -> None:
+            free.append((state, memory.outputs.available_bytes >> 10))
+
+        def partition_finished(self, *what: Any) -> None:
+            """Keep it."""
+
+    setup = Setup(listener=Watching(), descriptor=STORING, memory=memory).run()
+    assert setup.listener.ended.wait(PATIENCE_S)
+    assert free == [("INITIALIZING", 224), ("RUNNING", 224), ("FINISHED", 256)]
+
+
+def test_the_memory_of_a_stored_output_is_free_after_a_failure(
+    invokable: type[Invokable],
+) -> None:
+    invokable.on_invoke = staticmethod(fail)
+    memory = SlotMemory.of(1 << 20)
+    setup = Setup(descriptor=STORING, memory=memory).run()
+    assert setup.end()[-1] == "FAILED"
+    assert memory.outputs.available_bytes == 256 << 10
+
+
+def test_too_little_memory_for_a_stored_output_fails_the_task(invokable: type[Invokable]) -> None:
+    setup = Setup(descriptor=STORING).run()
+    assert setup.end() == ["FAILED"]
+    failure = setup.listener.failure
+    assert failure is not None
+    assert failure.qualname == "InsufficientBuffersError"
+    for part in ("2 subtasks", "3072 bytes", "taskmanager.memory.managed.size"):
+        assert part in failure.message
 
 
 def test_final_accumulators_come_with_the_end(invokable: type[Invokable]) -> None:

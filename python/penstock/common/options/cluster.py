@@ -167,8 +167,9 @@ MANAGED_MEMORY: Final = Option(
     "taskmanager.memory.managed.size",
     MemorySizeType(1 << 20, may_be_zero=True),
     512 << 20,
-    "memory of a TaskExecutor, shared by its slots, for sorting keyed inputs of BATCH jobs, "
-    "beside at least 1 mb for each sort; the rest is sorted on disk, in `io.tmp.dirs`",
+    "memory of a TaskExecutor, shared by its slots, for sorting in BATCH jobs: three quarters for "
+    "keyed inputs, beside at least 1 mb for each sort, and a quarter for the output of stages, "
+    "which needs some; the rest is sorted on disk, in `io.tmp.dirs`",
     alternate_keys=("taskmanager.memory.size",),
     scope="cluster",
 )

@@ -26,11 +26,12 @@ from penstock.errors import CancelTaskError, JobCodeError, QueueFullError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
 from penstock.serialization.imports import IMPORT_LOCK, unpickled
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
+from penstock.taskexecutor.task.stored_output import create_partition
 from penstock.taskexecutor.task.task_environment import TaskEnvironment
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
-from penstock.taskexecutor.worker.memory_manager import MemoryManager
+from penstock.taskexecutor.worker.memory_manager import SlotMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,7 +138,7 @@ class Task:
         temp_dir: str | None = None,
         cached_files: Mapping[str, str] | None = None,
         local_state: TaskLocalStateStore | None = None,
-        memory: MemoryManager | None = None,
+        memory: SlotMemory | None = None,
         cancellation_interval_s: float = 30.0,
         cancellation_timeout_s: float = 180.0,
     ) -> None:
@@ -151,7 +152,7 @@ class Task:
         self._temp_dir = temp_dir
         self._cached_files = cached_files or {}
         self._local_state = local_state
-        self._memory = memory or MemoryManager(0)
+        self._memory = memory or SlotMemory.of(0)
         self._cancellation_interval_s = cancellation_interval_s
         self._cancellation_timeout_s = cancellation_timeout_s
 
@@ -381,6 +382,8 @@ class Task:
             invokable.invoke()
             for partition in self._partitions:
                 partition.finish()
+            # Before the end is reported: the next task of the slot may begin then.
+            self._memory.outputs.release_all(self)
             for partition in self._partitions:
                 while not partition.wait_consumed(CONSUMED_POLL_MS):
                     self._check_not_cancelled()
@@ -398,12 +401,7 @@ class Task:
         partitions, gates = self._partitions, []
         for partition in descriptor.partitions:
             partitions.append(
-                self._network.create_result_partition(
-                    partition.partition_id,
-                    partition.num_subpartitions,
-                    partition.partition_type,
-                    partition.flush_timeout_ms,
-                )
+                create_partition(self._network, partition, self._memory.outputs, self)
             )
         for gate in descriptor.gates:
             channels = [
@@ -443,7 +441,7 @@ class Task:
             report_checkpoint=lambda message: self._listener.task_message(self, message),
             restored=descriptor.restored,
             local_state=self._local_state,
-            memory=self._memory,
+            memory=self._memory.sorts,
         )
         invokable = make_invokable(self._code, environment)
         self._code = b""
@@ -488,6 +486,7 @@ class Task:
         steps += [client.close for client in self._collect_clients]
         steps += [gate.close for gate in self._gates]
         steps += [partition.release for partition in self._partitions]
+        steps.append(functools.partial(self._memory.outputs.release_all, self))
         if self._temp_directory is not None:
             steps.append(self._temp_directory.close)
         for step in steps:

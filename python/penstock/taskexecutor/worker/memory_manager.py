@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from penstock.errors import IllegalStateError
+
+#: The part of a slot's memory in which stored outputs are sorted.
+OUTPUTS_PART: Final = 4
 
 
 class MemoryManager:
@@ -60,3 +64,28 @@ class MemoryManager:
 
     def _available(self) -> int:
         return self.size_bytes - sum(self._reserved.values())
+
+
+@dataclass(frozen=True)
+class SlotMemory:
+    """The managed memory of a slot, by use: a sort of inputs leaves nothing of what it shares.
+
+    Attributes:
+        sorts: For the inputs of operators.
+        outputs: For the output of stages that later ones read.
+    """
+
+    sorts: MemoryManager
+    outputs: MemoryManager
+
+    @staticmethod
+    def of(size_bytes: int) -> SlotMemory:
+        """Divide the memory of a slot."""
+        outputs = size_bytes // OUTPUTS_PART
+        return SlotMemory(MemoryManager(size_bytes - outputs), MemoryManager(outputs))
+
+    @property
+    def used_bytes(self) -> int:
+        """Number of reserved bytes."""
+        users = (self.sorts, self.outputs)
+        return sum(user.size_bytes - user.available_bytes for user in users)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.rpc.connection import Connection
     from penstock.taskexecutor.task.task import Task
     from penstock.taskexecutor.worker.job_networks import JobNetworks
+    from penstock.taskexecutor.worker.slot_resources import SlotResources
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class MetricSender:
         networks: JobNetworks,
         segment_bytes: int,
         promised_segments: Callable[[], int],
+        resources: SlotResources,
     ) -> None:
         """Create a sender; `start` starts it.
 
@@ -53,11 +55,12 @@ class MetricSender:
             networks: The worker's buffers.
             segment_bytes: Size of a buffer.
             promised_segments: Returns the number of buffers promised to the running tasks.
+            resources: The worker's managed memory.
         """
         self._interval_s = interval_ms / 1000 or None
         self._connection = connection
         self._tasks = tasks
-        self._worker = worker_metrics(networks, segment_bytes, promised_segments)
+        self._worker = worker_metrics(networks, segment_bytes, promised_segments, resources)
         self._closed = threading.Event()
         self._wanted = threading.Event()
         self._has_failed = False
@@ -128,7 +131,10 @@ class MetricSender:
 
 
 def worker_metrics(
-    networks: JobNetworks, segment_bytes: int, promised_segments: Callable[[], int]
+    networks: JobNetworks,
+    segment_bytes: int,
+    promised_segments: Callable[[], int],
+    resources: SlotResources,
 ) -> dict[str, Any]:
     """Return gauges of a worker's process and buffers, under the names that Flink's tools expect.
 
@@ -145,6 +151,8 @@ def worker_metrics(
 
     return {
         **process_metrics(psutil.Process()),
+        "Status.Flink.Memory.Managed.Total": lambda: resources.managed_bytes,
+        "Status.Flink.Memory.Managed.Used": lambda: resources.used_managed_bytes,
         "Status.Shuffle.Netty.TotalMemorySegments": lambda: networks.total_segments,
         "Status.Shuffle.Netty.AvailableMemorySegments": lambda: networks.available_segments,
         "Status.Shuffle.Netty.UsedMemorySegments": used,

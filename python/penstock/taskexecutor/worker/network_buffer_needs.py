@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class NetworkBufferNeeds:
     """The minimum that a task works with; beyond it, the task shares free buffers.
 
-    Sorts of keyed inputs need none: they use managed memory.
+    Sorts of keyed inputs and stored outputs need none: they use managed memory.
 
     Attributes:
         partitions: One for each subpartition, and one more for each partition, so that a writer
@@ -47,7 +47,11 @@ class NetworkBufferNeeds:
             for gate in descriptor.gates
         ]
         return NetworkBufferNeeds(
-            partitions=sum(one.num_subpartitions + 1 for one in descriptor.partitions),
+            partitions=sum(
+                one.num_subpartitions + 1
+                for one in descriptor.partitions
+                if not one.outlives_its_task
+            ),
             channels=sum(remote) * BUFFERS_PER_CHANNEL.read(configuration),
             gates=sum(number > 0 for number in remote),
         )

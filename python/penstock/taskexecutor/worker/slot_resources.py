@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.common.options import checkpointing, cluster, state_recovery
-from penstock.taskexecutor.worker.memory_manager import MemoryManager
+from penstock.taskexecutor.worker.memory_manager import SlotMemory
 
 if TYPE_CHECKING:
     from penstock.rpc.task_deployment import TaskDeploymentDescriptor
@@ -28,7 +28,8 @@ class SlotResources:
         self._launch = launch
         self._lock = threading.Lock()
         self._local_state: LocalStateStores | None = None
-        self._memory: dict[bytes, MemoryManager] = {}
+        self._memory: dict[bytes, SlotMemory] = {}
+        self.managed_bytes = cluster.MANAGED_MEMORY.read(launch.config)
 
     def local_state(self, descriptor: TaskDeploymentDescriptor) -> TaskLocalStateStore | None:
         """Return the store of a task's local copies; None if local copies are disabled.
@@ -66,15 +67,20 @@ class SlotResources:
                 )
                 return None
 
-    def memory(self, allocation_id: bytes) -> MemoryManager:
+    def memory(self, allocation_id: bytes) -> SlotMemory:
         """Return the managed memory of a slot: an equal share of the worker's."""
         with self._lock:
             found = self._memory.get(allocation_id)
             if found is None:
-                size_bytes = cluster.MANAGED_MEMORY.read(self._launch.config)
-                size_bytes //= self._launch.slots
-                found = self._memory[allocation_id] = MemoryManager(size_bytes)
+                found = SlotMemory.of(self.managed_bytes // self._launch.slots)
+                self._memory[allocation_id] = found
             return found
+
+    @property
+    def used_managed_bytes(self) -> int:
+        """Managed memory that tasks have reserved."""
+        with self._lock:
+            return sum(memory.used_bytes for memory in self._memory.values())
 
     def release(self, allocation_id: bytes) -> None:
         """Release the resources of a slot that the job no longer owns."""

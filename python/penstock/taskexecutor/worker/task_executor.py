@@ -303,6 +303,7 @@ class TaskExecutor:
             self._networks,
             SEGMENT_SIZE.read(self._launch.config),
             self._promised_buffers,
+            self._resources,
         )
         sender.start()
         return sender
