@@ -80,7 +80,16 @@ def ended(query, seeds, most):
 
 @pytest.mark.parametrize("most", [3, 2**31 - 1])
 @pytest.mark.parametrize(
-    "columns", [*CALLS, ", ".join(CALLS), "MAX(n), MIN(n)", "COUNT(DISTINCT n), COUNT(DISTINCT s)"]
+    "columns",
+    [
+        *CALLS,
+        ", ".join(CALLS),
+        "MAX(n), MIN(n)",
+        "COUNT(DISTINCT n), COUNT(DISTINCT s)",
+        "COUNT(DISTINCT f), SUM(DISTINCT f) FILTER (WHERE n > 0)",
+        "COUNT(DISTINCT n, s), APPROX_COUNT_DISTINCT(n), SUM(DISTINCT n), MAX(DISTINCT n)",
+        ", ".join(f"COUNT(DISTINCT n) FILTER (WHERE n > {bound})" for bound in range(-35, 35)),
+    ],
 )
 def test_each_change_is_that_of_its_row(columns, most):
     sql = f"SELECT k, b, {columns} FROM t GROUP BY k, b"

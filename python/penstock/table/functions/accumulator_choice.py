@@ -119,23 +119,27 @@ def accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
     Raises:
         TableException: The function cannot be used here.
     """
-    made = _plain_accumulator(call, may_retract=may_retract)
-    if call.is_distinct and call.function not in ("MIN", "MAX"):
-        return Distinct(made)
-    return made
+    made = plain_accumulator(call, may_retract=may_retract)
+    return Distinct(made) if counts_distinct(call) else made
 
 
-def _plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
+def counts_distinct(call: AggregateCall) -> bool:
+    """Return whether a call aggregates equal arguments once, and needs to know those before."""
+    if call.function == "APPROX_COUNT_DISTINCT":
+        return True
+    return bool(call.is_distinct) and call.function not in ("MIN", "MAX")
+
+
+def plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
+    """Return the accumulator of a call as if all arguments differed; see `accumulator`."""
     name, kind = call.function, call.type
     if not isinstance(name, str):
         if name.func_type == "pandas":
             return PandasAggregate(name, call.arguments)
         return PythonAggregate(name.function)
     match name:
-        case "COUNT":
+        case "COUNT" | "APPROX_COUNT_DISTINCT":
             return Count()
-        case "APPROX_COUNT_DISTINCT":
-            return Distinct(Count())
         case "PERCENTILE":
             return Percentile()
         case "SUM":

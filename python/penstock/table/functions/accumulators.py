@@ -231,7 +231,7 @@ class _Counted(Accumulator):
 
     @staticmethod
     def _changed(accumulator: dict[Any, int], value: Any, by: int) -> dict[Any, int]:
-        value = _as_kept(accumulator, value)
+        value = as_kept(accumulator, value)
         count = accumulator.get(value, 0) + by
         changed = dict(accumulator) if len(accumulator) < 8 else accumulator
         if count:
@@ -430,7 +430,7 @@ class ListAccumulator(Accumulator):
 
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Remove the first equal value."""
-        value = _as_kept(accumulator, values[0])
+        value = as_kept(accumulator, values[0])
         if value in accumulator:
             accumulator.remove(value)
         return accumulator
@@ -532,7 +532,7 @@ class Distinct(Accumulator):
     def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Add a value if it is new."""
         counts, inner = accumulator
-        key = self._key(counts, values)
+        key = self.key(counts, values)
         count = counts.get(key, 0)
         counts[key] = count + 1
         return [counts, self._inner.add(inner, *values) if count == 0 else inner]
@@ -540,7 +540,7 @@ class Distinct(Accumulator):
     def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
         """Retract a value if this was its last row."""
         counts, inner = accumulator
-        key = self._key(counts, values)
+        key = self.key(counts, values)
         count = counts.get(key, 0) - 1
         if count > 0:
             counts[key] = count
@@ -549,7 +549,7 @@ class Distinct(Accumulator):
         return [counts, self._inner.retract(inner, *values)]
 
     @staticmethod
-    def _key(counts: dict[Any, int], values: tuple[Any, ...]) -> Any:
+    def key(counts: dict[Any, int], values: tuple[Any, ...]) -> Any:
         """Return the key of values; NaN equals NaN, as in Java."""
         key = hashable(values)
         for value in values:
@@ -570,7 +570,7 @@ class Distinct(Accumulator):
         return self._inner.result(accumulator[1])
 
 
-def _as_kept(values: Iterable[Any], value: Any) -> Any:
+def as_kept(values: Iterable[Any], value: Any) -> Any:
     """Return a value, or the NaN among the values for NaN: they are equal, as in Java."""
     return value if value == value else next((kept for kept in values if kept != kept), value)
 

@@ -62,12 +62,14 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_updating)
         self.keys = keys
-        self.calls = AggregateCalls(context, calls, may_retract=has_kinds)
+        self.calls = AggregateCalls(
+            context, calls, may_retract=has_kinds, shares_distinct=not has_kinds
+        )
         self.per_batch = per_batch
         self.partials = None
         if per_batch and not has_kinds and not is_one_phase:
             self.partials = PartialAggregates.of(context, input, keys, calls)
-        #: By key: a tuple of the number of rows and the accumulators, which is small.
+        #: By key: a tuple of the number of rows and what `AggregateCalls.create` returns.
         self.groups = keyed_rows(context, "groups", state_ttl_ms)
         # As in Flink: equal updates keep the state of later operators alive.
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
@@ -116,7 +118,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
             entry = touched.get(text)
             if entry is None:
-                entry = touched[text] = self._entry(key, self.groups.get(text))
+                entry = touched[text] = self._entry(key, self.calls.of_state(self.groups.get(text)))
             group = entry[2]
             if group is None:
                 if not is_added:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.arrow_types import python_values
-from penstock.table.functions.accumulator_choice import accumulator
+from penstock.table.functions.accumulator_choice import accumulator, plain_accumulator
 from penstock.table.functions.aggregates import is_mergeable
 from penstock.taskexecutor.operators.relational.batches import values_of
+from penstock.taskexecutor.operators.relational.distinct_values import in_present_form, noted
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
@@ -16,17 +17,39 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.table.plan.expressions import AggregateCall
+    from penstock.taskexecutor.operators.relational.distinct_values import Noted
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class AggregateCalls:
-    """The aggregates of an operator over the rows of batches."""
+    """The aggregates of an operator over the rows of batches.
+
+    Attributes:
+        noted: By call, where it notes distinct values outside of its accumulator; None if nowhere.
+    """
+
+    noted: list[Noted | None]
 
     def __init__(
-        self, context: OperatorContext, calls: tuple[AggregateCall, ...], *, may_retract: bool
+        self,
+        context: OperatorContext,
+        calls: tuple[AggregateCall, ...],
+        *,
+        may_retract: bool,
+        shares_distinct: bool = False,
     ) -> None:
-        """Create the accumulators' functions."""
-        self.accumulators = [accumulator(call, may_retract=may_retract) for call in calls]
+        """Create the accumulators' functions.
+
+        Args:
+            context: The operator's context.
+            calls: The aggregates, over columns.
+            may_retract: Whether rows may be retracted.
+            shares_distinct: Whether calls share their distinct values, which are then not merged.
+        """
+        made = plain_accumulator if shares_distinct else accumulator
+        self.accumulators = [made(call, may_retract=may_retract) for call in calls]
+        self.noted = noted(calls) if shares_distinct else [None] * len(calls)
+        self._dictionaries = len({place.place for place in self.noted if place is not None})
         self._changes = [(a.retract, a.add) for a in self.accumulators]
         self._merges = [a.merge for a in self.accumulators]
         self._results = [a.result for a in self.accumulators]
@@ -39,8 +62,15 @@ class AggregateCalls:
                 self.functions.register_function(call.function)
 
     def create(self) -> list[Any]:
-        """Return the accumulators of no rows."""
-        return [a.create() for a in self.accumulators]
+        """Return the accumulators of no rows, and behind them the dictionaries of `noted`."""
+        dictionaries: list[Any] = [{} for _ in range(self._dictionaries)]
+        return [a.create() for a in self.accumulators] + dictionaries
+
+    def of_state(self, group: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        """Return a group of state, the number of rows and `create`'s list, in its present form."""
+        if group is None or len(group) == 1 + len(self.calls) + self._dictionaries:
+            return group
+        return in_present_form(self.noted, group, self._dictionaries)
 
     def arguments(self, batch: pa.RecordBatch) -> list[list[Any]]:
         """Return, for each call, its arguments for each row; None where the row is left out."""
@@ -64,7 +94,8 @@ class AggregateCalls:
         """Add a row to accumulators or take it out."""
         for position, changes in enumerate(self._changes):
             given = arguments[position][row]
-            if given is not None:
+            place = self.noted[position]
+            if given is not None and (place is None or place.is_new(values, given)):
                 values[position] = changes[is_added](values[position], *given)
 
     def merge(self, values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
@@ -76,7 +107,7 @@ class AggregateCalls:
 
     def results(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results."""
-        return tuple([result(v) for result, v in zip(self._results, values, strict=True)])
+        return tuple([result(v) for result, v in zip(self._results, values, strict=False)])
 
 
 def argument_values(batch: pa.RecordBatch, argument: Any, call: Any) -> list[Any]:

@@ -25,9 +25,9 @@ from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     column_of_values,
-    values_of,
 )
 from penstock.taskexecutor.operators.relational.change_pairs import change_pairs, differing
+from penstock.taskexecutor.operators.relational.distinct_values import first_rows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:
@@ -42,18 +42,6 @@ if TYPE_CHECKING:
 LEAST_ROWS: Final = 32
 
 
-class _Distinct(NamedTuple):
-    """The distinct arguments of the groups of a batch, for all calls with this argument.
-
-    Attributes:
-        pairs: The pairs of a group and an argument as groups.
-        keys: By pair, the argument as `Distinct` counts it.
-    """
-
-    pairs: Groups
-    keys: list[tuple[Any, ...]]
-
-
 class _Counted(NamedTuple):
     """The rows of a batch that a call aggregates.
 
@@ -63,7 +51,6 @@ class _Counted(NamedTuple):
         mask: By row, whether the call aggregates it, as a numpy array of booleans; None if all.
         column: The argument of each row; None without one.
         old: By group, the accumulator before the batch; kernels may change it.
-        known: By position of a column of the batch, the distinct values of its groups.
     """
 
     call: AggregateCall
@@ -71,18 +58,6 @@ class _Counted(NamedTuple):
     mask: Any
     column: Any
     old: Sequence[Any]
-    known: dict[int, _Distinct]
-
-    @property
-    def distinct(self) -> _Distinct:
-        """Return the distinct arguments of the groups."""
-        place = self.call.arguments[0].index  # type: ignore[attr-defined]
-        found = self.known.get(place)
-        if found is None:
-            pairs = numbered([pa.array(self.groups.codes), self.column])
-            values = values_of(self.column.take(pa.array(pairs.firsts)))
-            found = self.known[place] = _Distinct(pairs, [(value,) for value in values])
-        return found
 
     @property
     def ones(self) -> Any:
@@ -168,7 +143,7 @@ class RunningAggregates:
         groups = numbered([batch.column(key) for key in self._keys])
         firsts = pa.array(groups.firsts)
         texts = key_texts(batch.take(firsts), self._keys)
-        kept = [state.get(text) for text in texts]
+        kept = [self._calls.of_state(state.get(text)) for text in texts]
         is_new = np.array([group is None for group in kept])
         create = self._calls.create
         counts, *old = zip(*[group or (0, *create()) for group in kept], strict=True)
@@ -187,16 +162,20 @@ class RunningAggregates:
     ) -> tuple[list[Any], list[Sequence[Any]]]:
         """Return, by call, the results of all rows and then of all groups before the batch.
 
-        Also returns, by call, the accumulators of all groups after the batch.
+        Also returns, by call, the accumulators of all groups after the batch, and behind them the
+        dictionaries of distinct values.
         """
         columns: list[Any] = []
         after: list[Sequence[Any]] = []
-        known: dict[int, _Distinct] = {}
         schema = list(self._schema)[len(self._keys) :]
-        calls = zip(self._calls.calls, self._calls.accumulators, self._types, strict=True)
-        for place, (call, made, kind) in enumerate(calls):
+        by_row: set[int] = set()
+        all_taken = self._taken(batch, groups, old)
+        self._leave_out_known(batch, all_taken, old, by_row)
+        for place, (made, kind) in enumerate(
+            zip(self._calls.accumulators, self._types, strict=True)
+        ):
             target = schema[place].type
-            taken = self._taken(batch, call, made, groups, old[place], known)
+            taken = all_taken[place]
             found = self._kernel(taken, place)
             before = None if found is None else found.before
             if before is None:
@@ -206,40 +185,79 @@ class RunningAggregates:
                 ]
             accumulators: Sequence[Any]
             if found is None:
-                accumulators, rows = self._each(batch, groups, place, taken.old)
+                by_row.add(place)
+                accumulators, rows = self._each(batch, taken, place)
                 array = column_of_values(rows, kind, target)
             else:
                 accumulators = found.accumulators
                 array = found.array.cast(target)
             columns.append(pa.concat_arrays([array, column_of_values(before, kind, target)]))
             after.append(accumulators)
-        return columns, after
+        self.calls_by_row += len(by_row)
+        return columns, [*after, *old[len(after) :]]
 
-    @staticmethod
     def _taken(
+        self, batch: pa.RecordBatch, groups: Groups, old: Sequence[Sequence[Any]]
+    ) -> list[_Counted]:
+        """Return, by call, the rows that meet its condition."""
+        found = []
+        for place, call in enumerate(self._calls.calls):
+            condition = column = None
+            if call.condition is not None:
+                condition = batch.column(call.condition.index)  # type: ignore[attr-defined]
+            nullable = []
+            if call.arguments:
+                column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
+                if column.null_count and self._calls.accumulators[place].skips_null:
+                    nullable.append(column)
+            mask = counted_rows(condition, nullable)
+            found.append(_Counted(call, groups, mask, column, old[place]))
+        return found
+
+    def _leave_out_known(
+        self,
         batch: pa.RecordBatch,
-        call: AggregateCall,
-        made: Any,
-        groups: Groups,
-        old: Sequence[object],
-        known: dict[int, _Distinct],
-    ) -> _Counted:
-        condition = column = None
-        if call.condition is not None:
-            condition = batch.column(call.condition.index)  # type: ignore[attr-defined]
-        nullable = []
-        if call.arguments:
-            column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
-            if column.null_count and made.skips_null:
-                nullable.append(column)
-        return _Counted(call, groups, counted_rows(condition, nullable), column, old, known)
+        taken: list[_Counted],
+        old: Sequence[Sequence[Any]],
+        by_row: set[int],
+    ) -> None:
+        """Note the arguments of distinct calls, and leave out rows with arguments known before.
+
+        Args:
+            batch: The batch.
+            taken: By call, its rows, which this changes.
+            old: By accumulator and dictionary, those of all groups.
+            by_row: Gets the positions of calls whose rows are noted one by one.
+        """
+        shared: dict[int, list[tuple[int, int]]] = {}
+        for position, noted in enumerate(self._calls.noted):
+            if noted is None:
+                continue
+            each = taken[position]
+            if _is_numbered(each):
+                shared.setdefault(noted.place, []).append((position, noted.bit))
+                continue
+            by_row.add(position)
+            groups = list(zip(*old, strict=True))
+            arguments = self._calls.arguments_of(batch, position)
+            mask = [
+                given is not None and noted.is_new(groups[code], given)
+                for code, given in zip(each.groups.codes.tolist(), arguments, strict=True)
+            ]
+            taken[position] = each._replace(mask=np.array(mask, bool))
+        for place, calls in shared.items():
+            first = taken[calls[0][0]]
+            wanted = [(bit, taken[position].mask) for position, bit in calls]
+            masks = first_rows(first.groups, first.column, wanted, old[place])
+            for (position, _), mask in zip(calls, masks, strict=True):
+                taken[position] = taken[position]._replace(mask=mask)
 
     def _kernel(self, taken: _Counted, place: int) -> _Found | None:
         """Return the result of a call's kernel; None if the call has none for these values."""
         call = taken.call
         if not isinstance(call.function, str) or len(call.arguments) > 1:
             return None
-        kernel = _KERNELS.get((call.function, bool(call.is_distinct)))
+        kernel = _KERNELS.get(call.function)
         if kernel is None:
             return None
         bound = type_rules.BOUNDS.get(type(self._types[place]))  # type: ignore[arg-type]
@@ -249,15 +267,15 @@ class RunningAggregates:
             return None
 
     def _each(
-        self, batch: pa.RecordBatch, groups: Groups, place: int, old: Sequence[object]
+        self, batch: pa.RecordBatch, taken: _Counted, place: int
     ) -> tuple[list[Any], list[Any]]:
         """Add the rows of a batch one by one; return the accumulators and the results."""
-        self.calls_by_row += 1
         made = self._calls.accumulators[place]
-        found, results = list(old), []
+        found, results = list(taken.old), []
         arguments = self._calls.arguments_of(batch, place)
-        for code, given in zip(groups.codes.tolist(), arguments, strict=True):
-            if given is not None:
+        codes = taken.groups.codes.tolist()
+        for code, given, is_taken in zip(codes, arguments, taken.ones.tolist(), strict=True):
+            if given is not None and is_taken:
                 found[code] = made.add(found[code], *given)
             results.append(made.result(found[code]))
         return found, results
@@ -296,38 +314,6 @@ def _count(taken: _Counted, bound: int | None) -> _Found:
     del bound
     found = running_numbers(taken.groups, taken.ones, taken.old)
     return _Found(found[taken.groups.lasts].tolist(), found, before=taken.old)
-
-
-def _count_distinct(taken: _Counted, bound: int | None) -> _Found:
-    del bound
-    kind = taken.column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
-        raise NoKernelError
-    pairs, keys = taken.distinct
-    sizes, firsts = pairs.sizes, pairs.firsts
-    if taken.mask is not None:
-        counted = pairs.where(taken.mask)
-        # Of a pair without counted rows, the place is not used.
-        sizes, firsts = counted.sizes, np.append(counted.rows, -1)[counted.firsts]
-    places = np.flatnonzero(sizes)
-    rows = firsts[places]
-    codes = taken.groups.codes[rows].tolist()
-    before = [total for _, total in taken.old]
-    news = []
-    for place, size, row, code in zip(
-        places.tolist(), sizes[places].tolist(), rows.tolist(), codes, strict=True
-    ):
-        counts, key = taken.old[code][0], keys[place]
-        count = counts.get(key, 0)
-        counts[key] = count + size
-        if not count:
-            news.append(row)
-            taken.old[code][1] += 1
-    ones = np.zeros(len(taken.groups), np.int64)
-    ones[news] = 1
-    # The accumulators are changed in place, as `Distinct` changes the counts: most stay as they
-    # are, and new lists would make the garbage collector check all of them.
-    return _Found(taken.old, running_numbers(taken.groups, ones, before), before=before)
 
 
 def _sums(taken: _Counted) -> tuple[Any, Any]:
@@ -371,12 +357,20 @@ def _extreme(taken: _Counted, bound: int | None) -> _Found:
     return _Found(*running_extreme(part, taken.old))
 
 
-_KERNELS: Final[dict[tuple[str, bool], Callable[[_Counted, int | None], _Found]]] = {
-    ("COUNT", False): _count,
-    ("COUNT", True): _count_distinct,
-    ("SUM", False): _sum,
-    ("$SUM0", False): _sum,
-    ("AVG", False): _average,
-    ("MIN", False): _extreme,
-    ("MAX", False): _extreme,
+_KERNELS: Final[dict[str, Callable[[_Counted, int | None], _Found]]] = {
+    "COUNT": _count,
+    "APPROX_COUNT_DISTINCT": _count,
+    "SUM": _sum,
+    "$SUM0": _sum,
+    "AVG": _average,
+    "MIN": _extreme,
+    "MAX": _extreme,
 }
+
+
+def _is_numbered(taken: _Counted) -> bool:
+    """Return whether kernels find equal arguments of a call as dictionaries do."""
+    if len(taken.call.arguments) != 1 or not isinstance(taken.call.function, str):
+        return False
+    kind = taken.column.type
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
