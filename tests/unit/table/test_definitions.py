@@ -386,3 +386,18 @@ def test_buckets_are_a_whole_number(tables):
         tables.execute_sql(
             "CREATE TABLE t (a INT) DISTRIBUTED INTO 4.5 BUCKETS WITH ('connector' = 'blackhole')"
         )
+
+
+@pytest.mark.parametrize("option", ["debezium.plugin.name", "decoding.plugin.name"])
+def test_the_plugin_of_a_replication_slot_has_two_names(tables, option):
+    pytest.importorskip("psycopg")
+    needed = ("hostname", "username", "password", "database-name", "schema-name", "table-name")
+    options = ", ".join(f"'{key}' = 'x'" for key in (*needed, "slot.name"))
+    for name, plugin in (("t", "pgoutput"), ("u", "wal2json")):
+        tables.execute_sql(
+            f"CREATE TABLE {name} (a INT) WITH ('connector' = 'postgres-cdc', {options}, "
+            f"'{option}' = '{plugin}')"
+        )
+    assert tables.sql_query("SELECT * FROM t")
+    with pytest.raises(ValidationException, match=f"'wal2json' for option '{option}'"):
+        tables.sql_query("SELECT * FROM u")

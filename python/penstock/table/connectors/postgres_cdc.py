@@ -38,6 +38,7 @@ class PostgresCdcFactory(ConnectorFactory):
         "scan.startup.mode": OptionSpec(choice("initial", "latest-offset", "snapshot"), "initial"),
         "scan.incremental.snapshot.enabled": OptionSpec(boolean, True),
         "connect.timeout": OptionSpec(duration_ms, 30_000),
+        "debezium.plugin.name": OptionSpec(choice("pgoutput"), "pgoutput"),
         "debezium.publication.name": OptionSpec(text),
     }
 
