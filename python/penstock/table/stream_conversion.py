@@ -18,7 +18,7 @@ from penstock.table import types
 from penstock.table.connectors.batches import record_batch, rows_of
 from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
-from penstock.table.exceptions import ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression
 from penstock.table.expressions import col
 from penstock.table.job import check_changes, row_type_of
@@ -74,7 +74,12 @@ class _RowsToBatches(ProcessFunction):
             if timestamp is not None:
                 moment = self._epoch + datetime.timedelta(milliseconds=timestamp)
             row = (*_fields(row, self._row_type, 1), moment)
-        kind = row_kind(value) if self._has_kinds else n.INSERT
+        kind = row_kind(value)
+        if kind != n.INSERT and not self._has_kinds:
+            raise TableException(
+                f"Conversion expects insert-only records, got one of the kind "
+                f"{_KINDS[kind].name}: use from_changelog_stream with a mode of more kinds"
+            )
         values = row if self._has_time else _fields(row, self._row_type, 0)
         yield record_batch([(kind, values)], self._row_type, with_kinds=self._has_kinds)
 
@@ -365,6 +370,12 @@ def _with_schema(table: Table, schema: Schema) -> Table:
     from penstock.table.udf import parsed_type
 
     columns = []
+    names = table.plan_node.schema.names
+    if all(column.is_physical for column in schema.columns) and len(schema.columns) < len(names):
+        raise ValidationException(
+            f"The schema has {len(schema.columns)} columns, the table {len(names)}: "
+            f"{', '.join(names)}; leave columns out with select"
+        )
     for column in schema.columns:
         if column.data_type is not None and column.is_physical:
             kind = parsed_type(column.data_type)

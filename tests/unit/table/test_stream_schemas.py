@@ -4,10 +4,10 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from penstock.common import Types
+from penstock.common import Row, RowKind, Types
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.table import DataTypes, Schema, StreamTableEnvironment
-from penstock.table.exceptions import ValidationException
+from penstock.table import DataTypes, Schema, StreamTableEnvironment, stream_conversion
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expressions import col
 
 
@@ -95,3 +95,22 @@ def test_records_without_a_declared_type_are_a_column_of_python_objects():
     tables.get_config().set("execution.target", "in-process")
     assert [row[0] for row in tables.from_path("v").execute().collect()] == [(1, "a"), {2}]
     assert list(tables.from_path("v").to_pandas()["f0"]) == [(1, "a"), {2}]
+
+
+def test_a_stream_of_insertions_refuses_other_kinds():
+    kind = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())])
+    convert = stream_conversion._RowsToBatches(kind, True, False, None)
+    record = Row(1)
+    assert next(convert.process_element(record, None)).num_rows == 1
+    record.set_row_kind(RowKind.UPDATE_BEFORE)
+    with pytest.raises(TableException, match=r"insert-only.*UPDATE_BEFORE"):
+        next(convert.process_element(record, None))
+
+
+def test_a_schema_for_a_changelog_names_all_columns():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection([], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]))
+    tables = StreamTableEnvironment.create(env)
+    schema = Schema.new_builder().column("b", DataTypes.BIGINT()).build()
+    with pytest.raises(ValidationException, match="has 1 columns, the table 2: a, b"):
+        tables.to_changelog_stream(tables.from_data_stream(stream), schema)
