@@ -4,38 +4,11 @@ pyiceberg reads the table.
 """
 
 import pytest
-from penstock.common import Types, WatermarkStrategy
-from penstock.datastream.connectors import Committer
-from penstock.datastream.connectors.data_generator import (
-    DataGeneratorSource,
-    RateLimiterStrategy,
-)
 from penstock.datastream.connectors.iceberg import IcebergSink
 from pyiceberg.catalog import load_catalog
 
-from recovery.programs import environment
+from recovery.lake_commits import DECLARED, MOMENTS, NUMBERS, FailingCommitter, write_numbers
 from recovery.sink_programs import Fate, fates
-
-ELEMENTS = 3000
-MOMENTS = ["before commit", "after commit"]
-DECLARED = Types.ROW_NAMED(["n"], [Types.LONG()])
-
-
-class FailingCommitter(Committer):
-    """Kills its worker before a commit, and after one that the job does not know of."""
-
-    def __init__(self, committer, fate):
-        self.committer = committer
-        self.fate = fate
-        self.commits = 0
-
-    def commit(self, requests):
-        self.commits += 1
-        if self.commits == 2:
-            self.fate.strike("before commit")
-        self.committer.commit(requests)
-        if self.commits == 3:
-            self.fate.strike("after commit")
 
 
 class FailingSink(IcebergSink):
@@ -58,17 +31,8 @@ def test_every_row_once_though_workers_are_killed(tmp_path, monkeypatch, runtime
     }
     opened = load_catalog("default", **catalog)
     opened.create_namespace("db")
-    env = environment({})
-    source = DataGeneratorSource(
-        lambda number: (number,),
-        ELEMENTS,
-        RateLimiterStrategy.per_checkpoint(300),
-        Types.TUPLE([Types.LONG()]),
-    )
-    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-    numbers.sink_to(FailingSink(catalog, Fate(tmp_path / "fates", "kill")))
-    env.execute()
+    write_numbers(FailingSink(catalog, Fate(tmp_path / "fates", "kill")))
     assert not list((tmp_path / "fates").iterdir())
     table = opened.load_table("db.t")
-    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == list(range(ELEMENTS))
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == list(NUMBERS)
     assert len(table.snapshots()) > 3
