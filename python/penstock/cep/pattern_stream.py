@@ -119,7 +119,7 @@ class PatternStream(MissingMethods):
         source = self._stream
         if not isinstance(source, KeyedStream):
             source = source._null_keyed()
-        element_type = source._plain().get_type()
+        element_type = source._plain()._record_type()
         pattern = compiled_for(self._pattern, element_type)
         descriptor = operators.MatchPattern(
             function,

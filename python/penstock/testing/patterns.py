@@ -38,15 +38,20 @@ def feed_pattern(
         pattern: The pattern.
         events: Pairs of an event and its timestamp in ms, in the order of time.
         until: The event time after the last event, in ms; None for the event's own.
-        type_info: The type of the events, against which expressions are checked.
+        type_info: The type of the events, against which expressions are checked; by default their
+            class, if they are records of one.
 
     Raises:
         MalformedPatternError: The parts of the pattern do not fit together.
     """
     # Imported here because only programs with patterns need it.
     from penstock.cep.pattern_stream import compiled_for
+    from penstock.datastream.annotations import of_records
     from penstock.taskexecutor.operators.pattern import create_matcher
 
+    events = list(events)
+    if type_info is None:
+        type_info = of_records(type(event) for event, _ in events).type_info
     time = 0
     matcher = create_matcher(compiled_for(pattern, type_info), lambda given: given, lambda: time)
     timed_out: list[tuple[dict[str, list[Any]], int]] = []

@@ -1,5 +1,7 @@
 """The operator of patterns: order, lateness, timers, side outputs, and its state in snapshots."""
 
+from dataclasses import dataclass
+
 import pytest
 from penstock.cep import (
     CEP,
@@ -14,7 +16,7 @@ from penstock.cep import (
 from penstock.cep.pattern_stream import compiled_for
 from penstock.common.time import Duration
 from penstock.common.typeinfo import Types
-from penstock.datastream import OutputTag
+from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.errors import IllegalStateError, InvalidProgramError
 from penstock.expressions import field
 from penstock.graph import operators
@@ -313,6 +315,29 @@ def test_an_expression_is_checked_when_the_program_is_built():
     for condition in (field("prize") == 1, field("price") + 1):
         with pytest.raises(InvalidProgramError, match="where"):
             CEP.pattern(stream, Pattern.begin("a").where(condition)).process(Texts())
+
+
+@dataclass
+class Login:
+    user: str
+    is_good: bool
+
+
+def test_expressions_read_the_fields_of_annotated_records():
+    good = Pattern.begin("good").where(field("is_good"))
+    logins = [Login("ada", False), Login("bob", True)]
+    assert feed_pattern(good, [(login, 1) for login in logins]).matches == [{"good": [logins[1]]}]
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection(logins).key_by("user")
+    CEP.pattern(stream, good).process(Texts())
+    misspelt = Pattern.begin("good").where(field("is_god"))
+    for build in (
+        lambda: feed_pattern(misspelt, [(logins[0], 1)]),
+        lambda: CEP.pattern(stream, misspelt).process(Texts()),
+    ):
+        with pytest.raises(InvalidProgramError, match="no field 'is_god'; did you mean 'is_good'"):
+            build()
 
 
 def test_a_record_without_timestamp_is_refused():
