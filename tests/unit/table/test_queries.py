@@ -218,7 +218,7 @@ def test_unnest_names_its_columns():
     [
         ("UNNEST(ARRAY[1, 2]) AS city", ["city"]),
         ("UNNEST(ARRAY[1, 2]) WITH ORDINALITY AS city", ["city", "ORDINALITY"]),
-        ("UNNEST(MAP['a', 1]) AS pair", ["key", "value"]),
+        ("UNNEST(MAP['a', 1]) AS pair", ["KEY", "VALUE"]),
         ("(VALUES (1), (2)) AS city", ["city"]),
         ("(VALUES (1, 2)) AS pair", ["EXPR$0", "EXPR$1"]),
     ],
