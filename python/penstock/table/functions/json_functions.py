@@ -424,7 +424,7 @@ def _raw_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
 define("JSON_STRING", "any", STRING, rowwise(lambda v, k: _dumps(json_value(v, k)), options=True),
        bind=_json_string_bind)  # fmt: skip
 define("JSON", "text", STRING, rowwise(lambda v: v), bind=_raw_bind)
-define("JSON_QUOTE", "text", STRING, rowwise(lambda v: json.dumps(v, ensure_ascii=True)))
+define("JSON_QUOTE", "text", STRING, rowwise(lambda v: json.dumps(v).replace("/", r"\/")))
 
 
 def _unquote(value: str) -> str:

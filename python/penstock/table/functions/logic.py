@@ -329,7 +329,7 @@ def similar_pattern(pattern: str, escape: str | None = None) -> str:
             parts.append(".*")
         elif character == "_":
             parts.append(".")
-        elif character in ".\\^$":
+        elif character in "\\^$":  # A point stands for any character, as in Calcite.
             parts.append("\\" + character)
         else:
             parts.append(character)

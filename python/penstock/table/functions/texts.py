@@ -39,6 +39,27 @@ def _compute(name: str) -> Any:
     return kernel
 
 
+def _cased(name: str, by_row: Callable[[str], str]) -> Any:
+    """Return the kernel of a change of case; Arrow maps some letters otherwise than Java."""
+    whole_rows = rowwise(by_row)
+
+    def kernel(arguments: list[Any], rows: int, call: Call) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        (value,) = arguments
+        if isinstance(value, pa.Scalar) or not pc.all(pc.string_is_ascii(value)).as_py():
+            return whole_rows(arguments, rows, call)
+        return getattr(pc, f"ascii_{name}")(value)
+
+    return kernel
+
+
+def _first_byte(value: str) -> int:
+    """Return the first byte, which is signed as in Java."""
+    return int.from_bytes(value.encode()[:1], signed=True)
+
+
 def _length(arguments: list[Any], rows: int, call: Call) -> Any:
     del rows, call
     import pyarrow as pa
@@ -47,15 +68,15 @@ def _length(arguments: list[Any], rows: int, call: Call) -> Any:
     return pc.utf8_length(arguments[0]).cast(pa.int32())
 
 
-define("UPPER", "text", "first", _compute("utf8_upper"))
-define("LOWER", "text", "first", _compute("utf8_lower"))
+define("UPPER", "text", "first", _cased("upper", str.upper))
+define("LOWER", "text", "first", _cased("lower", str.lower))
 define("CHAR_LENGTH|CHARACTER_LENGTH", "text", INT, _length)
 define(
     "OCTET_LENGTH", "textual", INT, rowwise(lambda v: len(v.encode() if isinstance(v, str) else v))
 )
 define("REVERSE", "text", nullable_result(STRING), rowwise(lambda v: v[::-1]))
 define("INITCAP", "text", "first", rowwise(lambda v: _initcap(v)))
-define("ASCII", "text", INT, rowwise(lambda v: v.encode()[0] if v else 0))
+define("ASCII", "text", INT, rowwise(_first_byte))
 define("CHR", "int", nullable_result(STRING), rowwise(lambda v: "" if v < 0 else chr(v % 256)))
 define("REPEAT", "text int", STRING, rowwise(lambda v, n: v * max(n, 0)))
 define("REPLACE", "text text text", STRING, rowwise(lambda v, a, b: v.replace(a, b)))
@@ -214,7 +235,7 @@ def _instr(value: str, part: str, start: int = 1, occurrence: int = 1) -> int:
 
 
 def _locate(part: str, value: str, start: int) -> int:
-    return 0 if start <= 0 else value.find(part, start - 1) + 1
+    return value.find(part, max(start - 1, 0)) + 1
 
 
 def _overlay(value: str, new: str, start: int, length: int | None) -> str:
@@ -279,12 +300,13 @@ def _split_index(value: str, separator: Any, index: int) -> str | None:
         separator = chr(separator)
     if index < 0 or not value:
         return None
-    parts = value.split(separator) if separator else list(value)
+    # As in Flink, an empty separator stands for each space.
+    parts = value.split(separator) if separator else re.split(r"\s", value)
     return parts[index] if index < len(parts) else None
 
 
 def _split(value: str, separator: str) -> list[str]:
-    return list(value) if not separator else value.split(separator)
+    return value.split(separator) if value and separator else list(value)
 
 
 def _split_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
@@ -319,7 +341,7 @@ define("SPLIT", "text text", types.ArrayType(STRING), rowwise(_split))
 
 def _str_to_map(value: str, pairs: str = ",", keys: str = "=") -> dict[str, str | None]:
     made: dict[str, str | None] = {}
-    for part in re.split(pairs, value):
+    for part in re.split(pairs, value) if value else ():
         found = re.split(keys, part, maxsplit=1)
         made[found[0]] = found[1] if len(found) > 1 else None
     return made
@@ -417,7 +439,7 @@ def _regexp_substr(value: str, pattern: str) -> str | None:
 
 
 define("REGEXP", "text text", BOOLEAN, rowwise(
-    lambda v, p: java_pattern(p).search(v) is not None))  # fmt: skip
+    lambda v, p: bool(p) and java_pattern(p).search(v) is not None))  # fmt: skip
 define("REGEXP_REPLACE", "text text text", STRING, rowwise(_lenient(_regexp_replace)))
 define("REGEXP_EXTRACT", "text text int?", nullable_result(STRING), _regexp_extract_kernel)
 define(
@@ -438,7 +460,9 @@ def _to_base64(value: Any) -> str:
 
 
 def _from_base64(value: Any) -> str:
-    return base64.b64decode(value).decode("utf-8", "replace")
+    # Java's decoder needs no padding at the end.
+    padded = value + ("=" if isinstance(value, str) else b"=") * (-len(value) % 4)
+    return base64.b64decode(padded, validate=True).decode("utf-8", "replace")
 
 
 def _url_decode(value: str) -> str | None:
@@ -480,7 +504,7 @@ define(
     "URL_ENCODE",
     "text",
     nullable_result(STRING),
-    rowwise(lambda v: urllib.parse.quote_plus(v, safe="*-._")),
+    rowwise(lambda v: urllib.parse.quote_plus(v, safe="*-._").replace("~", "%7E")),
 )
 define("URL_DECODE", "text", nullable_result(STRING), rowwise(_url_decode))
 define("PARSE_URL", "text text text?", nullable_result(STRING), rowwise(_parse_url))
@@ -506,7 +530,12 @@ def _printf_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
 def _printf(pattern: str | None, *values: Any) -> str | None:
     if pattern is None:
         return None
-    return re.sub(r"%(\d+\$)?", "%", pattern) % tuple("null" if v is None else v for v in values)
+    try:
+        return re.sub(r"%(\d+\$)?", "%", pattern) % tuple(
+            "null" if v is None else v for v in values
+        )
+    except (TypeError, ValueError):
+        return None
 
 
 define("PRINTF", "text any*", STRING, rowwise(_printf, takes_nulls=True), bind=_printf_bind)
