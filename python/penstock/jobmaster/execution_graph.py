@@ -158,15 +158,13 @@ class ExecutionGraph:
     Args:
         job: The job; its vertices must be in topological order.
         now_ms: Time of creation.
-        graph_id: First part of the attempts' ids; the job's id unless given.
 
     Raises:
         JobError: If a vertex or data set appears twice, or an input has no producer before it.
     """
 
-    def __init__(self, job: JobGraph, now_ms: int, *, graph_id: bytes | None = None) -> None:
+    def __init__(self, job: JobGraph, now_ms: int) -> None:
         self.job = job
-        self.graph_id = job.job_id if graph_id is None else graph_id
         self.status = JobStatus.INITIALIZING
         self.status_timestamps: dict[JobStatus, int] = {JobStatus.INITIALIZING: now_ms}
         self.vertices: dict[bytes, ExecutionJobVertex] = {}
@@ -183,7 +181,7 @@ class ExecutionGraph:
             raise JobError(f"the job has two vertices with id {job_vertex.id.hex()}")
         if job_vertex.parallelism < 1:
             raise JobError(f"vertex {job_vertex.name!r} has parallelism {job_vertex.parallelism}")
-        vertex = ExecutionJobVertex(job_vertex, self.graph_id, now_ms, first_attempt)
+        vertex = ExecutionJobVertex(job_vertex, self.job.job_id, now_ms, first_attempt)
         for edge in job_vertex.inputs:
             result = self.results.get(edge.dataset_id)
             if result is None:

@@ -198,14 +198,11 @@ class ExponentialDelayRestartStrategy:
 
 def restart_strategy_from_configuration(
     configuration: Mapping[str, str],
-    *,
-    rng: random.Random | None = None,
 ) -> RestartBackoffTimeStrategy:
     """Return the configured strategy, or the default.
 
     Args:
         configuration: Flat keys and values.
-        rng: Source of the jitter.
 
     Raises:
         ConfigurationError: If the type is unknown or a value is malformed.
@@ -229,6 +226,5 @@ def restart_strategy_from_configuration(
             reset_threshold_ms=options.RESET_THRESHOLD.read(configuration),
             jitter_factor=options.JITTER_FACTOR.read(configuration),
             attempts_before_reset=options.ATTEMPTS_BEFORE_RESET.read(configuration),
-            rng=rng,
         )
     return NoRestartStrategy()

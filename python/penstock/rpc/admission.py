@@ -55,8 +55,7 @@ def origin_of(host: str) -> str:
 class Unproven(Generic[T]):
     """The unauthenticated connections of one port, oldest first by origin."""
 
-    def __init__(self, limit: int = MAX_UNPROVEN) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._numbers = itertools.count()
         self._origins: dict[str, dict[T, int]] = {}
         self._origin_of: dict[T, str] = {}
@@ -71,7 +70,7 @@ class Unproven(Generic[T]):
         """Add a connection; return the one to drop for it."""
         self._origin_of[connection] = origin
         self._origins.setdefault(origin, {})[connection] = next(self._numbers)
-        return self.dispensable() if len(self) > self._limit else None
+        return self.dispensable() if len(self) > MAX_UNPROVEN else None
 
     def leave(self, connection: T) -> None:
         """Remove a connection that has authenticated or is closed; idempotent."""
