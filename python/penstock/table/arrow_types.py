@@ -289,7 +289,7 @@ def python_values(
     array: pa.Array | pa.ChunkedArray,
     data_type: types.DataType,
     *,
-    bytes_type: Callable[[bytes], Any] = bytes,
+    is_collected: bool = False,
     named_rows: bool = False,
 ) -> list[Any]:
     """Convert a column to Python values.
@@ -297,16 +297,20 @@ def python_values(
     Args:
         array: The column.
         data_type: Its type.
-        bytes_type: Creates the value of BYTES; ``collect()`` returns bytearrays.
+        is_collected: Whether ``collect()`` returns them, as PyFlink does: BYTES as bytearrays, and
+            FLOAT as the number that its shortest digits denote.
         named_rows: Whether rows inside the values have field names.
     """
     match data_type:
         case types.RowType():
-            return _rows(array, data_type, bytes_type, named_rows)
+            return _rows(array, data_type, is_collected, named_rows)
         case types.ArrayType() | types.MapType():
-            return _collections(array, data_type, bytes_type, named_rows)
+            return _collections(array, data_type, is_collected, named_rows)
         case types.BinaryType() | types.VarBinaryType():
-            return [None if v is None else bytes_type(v) for v in array.to_pylist()]
+            make = bytearray if is_collected else bytes
+            return [None if v is None else make(v) for v in array.to_pylist()]
+        case types.FloatType() if is_collected:
+            array = array.cast("string").cast("double")
         case types.RawType():
             return [None if v is None else unpickled(v) for v in array.to_pylist()]
         case types.TimestampType() | types.LocalZonedTimestampType() | types.TimeType():
@@ -324,16 +328,14 @@ def _without_nanoseconds(array: pa.Array) -> pa.Array:
     return array.cast(target, safe=False)
 
 
-def _rows(
-    array: Any, data_type: types.RowType, bytes_type: Callable[[bytes], Any], named: bool
-) -> list[Any]:
+def _rows(array: Any, data_type: types.RowType, is_collected: bool, named: bool) -> list[Any]:
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     names = data_type.field_names()
     columns = [
-        python_values(column, f.data_type, bytes_type=bytes_type, named_rows=named)
+        python_values(column, f.data_type, is_collected=is_collected, named_rows=named)
         for column, f in zip(array.flatten(), data_type, strict=True)
     ]
     rows: list[Any] = []
@@ -349,7 +351,7 @@ def _rows(
 
 
 def _collections(
-    array: Any, data_type: types.DataType, bytes_type: Callable[[bytes], Any], named: bool
+    array: Any, data_type: types.DataType, is_collected: bool, named: bool
 ) -> list[Any]:
     import pyarrow as pa
 
@@ -366,7 +368,8 @@ def _collections(
         assert isinstance(data_type, types.ArrayType)
         parts = [(array.values, data_type.element_type)]
     lists = [
-        python_values(part, kind, bytes_type=bytes_type, named_rows=named) for part, kind in parts
+        python_values(part, kind, is_collected=is_collected, named_rows=named)
+        for part, kind in parts
     ]
     made: list[Any] = []
     for i, present in enumerate(valid):

@@ -322,7 +322,7 @@ class QueryResult(TableResult):
 
     def _rows(self) -> Iterator[Row]:
         for batch in self.batches():
-            for kind, values in rows_of(batch, self._row_type, bytes_type=bytearray):
+            for kind, values in rows_of(batch, self._row_type, is_collected=True):
                 row = Row(*values)
                 if kind:
                     row.set_row_kind(_KINDS[kind])

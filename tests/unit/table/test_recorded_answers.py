@@ -9,6 +9,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
+from penstock.table.arrow_types import arrow_array, python_values
 from penstock.table.errors import ValidationException
 from penstock.table.plan.schema import Field, Schema
 from unit.table.planning import ROWTIME, TEXT, plan
@@ -53,6 +54,12 @@ def second(number):
 )
 def test_types(query, kinds):
     assert [str(kind) for kind in plan(query, is_streaming=False).schema.types] == kinds
+
+
+def test_collected_floats_have_their_shortest_digits():
+    for kind, values in ((types.FloatType(), [1.1, None, 1e10]), (types.DoubleType(), [1.1])):
+        assert python_values(arrow_array(values, kind), kind, is_collected=True) == values
+    assert python_values(arrow_array([1.1], types.FloatType()), types.FloatType()) != [1.1]
 
 
 def test_names_of_what_unnest_gives():

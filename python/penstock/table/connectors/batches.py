@@ -8,7 +8,7 @@ from penstock.table.arrow_types import arrow_array, arrow_type, python_values
 from penstock.table.plan.nodes import INSERT, ROW_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -60,7 +60,7 @@ def rows_of(
     batch: pa.RecordBatch,
     row_type: RowType,
     *,
-    bytes_type: Callable[[bytes], Any] = bytes,
+    is_collected: bool = False,
     named_rows: bool = False,
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield the kind and the values of each row.
@@ -68,12 +68,12 @@ def rows_of(
     Args:
         batch: The batch.
         row_type: The type of its rows.
-        bytes_type: Converts the values of BYTES.
+        is_collected: Whether ``collect()`` returns the values.
         named_rows: Whether rows inside the values have field names.
     """
     columns = [
         python_values(
-            batch.column(i), field.data_type, bytes_type=bytes_type, named_rows=named_rows
+            batch.column(i), field.data_type, is_collected=is_collected, named_rows=named_rows
         )
         for i, field in enumerate(row_type)
     ]
