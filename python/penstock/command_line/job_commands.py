@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import TYPE_CHECKING, Any
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,6 +22,8 @@ from penstock.command_line.flags import FlagCommand, refused_flag
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+#: The least width of the first column of a table in a terminal.
+_MIN_WIDTH: Final = 12
 _SCHEDULED = ("INITIALIZING", "CREATED")
 _ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 _FORMAT = click.option(
@@ -347,9 +351,18 @@ def _when(wall_ms: int) -> str:
 
 
 def table_of(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return rows with titles as aligned columns."""
+    """Return rows with titles as aligned columns.
+
+    In a terminal, texts of the first column are cut so that a row fits into a line.
+    """
     cells = [list(titles), *([("-" if c is None else str(c)) for c in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
+    if sys.stdout.isatty():
+        excess = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
+        widths[0] = min(widths[0], max(widths[0] - excess, _MIN_WIDTH))
+        for row in cells:
+            if len(row[0]) > widths[0]:
+                row[0] = f"{row[0][: widths[0] - 1]}…"
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells

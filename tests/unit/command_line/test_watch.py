@@ -4,8 +4,10 @@ Method: a view of made-up vertices is rendered for that width.
 """
 
 import io
+import sys
 
 import pytest
+from penstock.command_line.job_commands import table_of
 from penstock.command_line.watch import _behind, _job_view, _top_view
 from rich.console import Console
 
@@ -75,3 +77,17 @@ def test_the_busiest_vertices_are_shown_in_a_line_each():
 )
 def test_the_distance_behind_the_clock_has_a_readable_unit(watermark, shown):
     assert _behind(watermark, 100_000_000) == shown
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_tables_fit_into_a_terminal_and_are_whole_in_a_file(monkeypatch, is_terminal):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    titles = ("vertex", "parallelism", "state", "records in", "records out")
+    rows = [[LONG, 2, "RUNNING", 10**9, None], ["short", 2, "RUNNING", 0, 0]]
+    header, long, short = table_of(titles, rows).splitlines()
+    assert (LONG in long) is not is_terminal
+    assert header.index("parallelism") == long.index("2  ") == short.index("2  ")
+    if is_terminal:
+        assert max(map(len, (header, long, short))) <= 80
+        assert "Source: numbers with a" in long
