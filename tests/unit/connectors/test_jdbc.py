@@ -226,6 +226,8 @@ def test_fields_that_no_column_can_store_are_rejected(database, declared, field)
     ):
         with pytest.raises(InvalidProgramError, match=f"{field}.* map the records to flat rows"):
             make(options(database))
+    with pytest.raises(InvalidProgramError, match=r"write Types.of\(Visitor\)"):
+        JdbcSink.upsert("t", Visitor, ["id"], options(database))
     own = JdbcConnectionOptions.of(lambda: sqlite3.connect(database))
     JdbcSink.sink("INSERT INTO t VALUES (?, ?)", declared, own)
 

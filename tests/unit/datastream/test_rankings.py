@@ -226,6 +226,7 @@ def test_properties_of_records_hold_for_results():
         (lambda k: k.top_n(1, "prise"), InvalidProgramError, "did you mean 'price'"),
         (lambda k: k.top_n(1, []), InvalidProgramError, "by must be a field"),
         (lambda k: k.top_n(1, "price", results="all"), WrongArgumentError, "'changes' or 'final'"),
+        (lambda k: k.top_n(1, "price", rank="item"), InvalidProgramError, "choose another name"),
         (
             lambda k: k.top_n(1, "price", results="final", rank="r"),
             InvalidProgramError,

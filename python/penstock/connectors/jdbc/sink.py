@@ -49,9 +49,7 @@ class JdbcSink(SinkFunction):
                 no column of the database can store the values of a field.
             DependencyError: The database's package is not installed.
         """
-        type_info = as_row_type(type_info)
-        if not isinstance(type_info, RowTypeInfo):
-            raise InvalidProgramError(f"JdbcSink.sink takes a row type, got {type_info!r}")
+        type_info = _row_type("JdbcSink.sink", type_info)
         names = type_info.get_field_names()
         marks = marks_of(sql)
         if marks != len(names):
@@ -96,9 +94,7 @@ class JdbcSink(SinkFunction):
         from penstock.connectors.jdbc.changes import UpsertSink
         from penstock.connectors.jdbc.dialect import TableStatements
 
-        type_info = as_row_type(type_info)
-        if not isinstance(type_info, RowTypeInfo):
-            raise InvalidProgramError(f"JdbcSink.upsert takes a row type, got {type_info!r}")
+        type_info = _row_type("JdbcSink.upsert", type_info)
         names = type_info.get_field_names()
         change_key = ChangeKey("JdbcSink.upsert", key, names)
         statements = TableStatements.of_url(jdbc_connection_options.get_db_url(), table, names)
@@ -117,6 +113,19 @@ class JdbcSink(SinkFunction):
 
     def _as_sink(self) -> PythonSink[Any]:
         return self._sink
+
+
+def _row_type(used_by: str, given: Any) -> RowTypeInfo:
+    """Return the row type of an argument.
+
+    Raises:
+        InvalidProgramError: It is something else; for a class, the message shows its type.
+    """
+    declared = as_row_type(given)
+    if not isinstance(declared, RowTypeInfo):
+        hint = f"; write Types.of({given.__name__})" if isinstance(given, type) else ""
+        raise InvalidProgramError(f"{used_by} takes a row type, got {given!r}{hint}")
+    return declared
 
 
 class _RowSink(PythonSink[Any]):

@@ -68,6 +68,10 @@ def ranked(
         return _same_records(keyed, function, "TopN")
     row = type_of_changes(keyed._plain()._record_type())
     if row is not None and rank is not None:
+        if rank in row.get_field_names():
+            raise InvalidProgramError(
+                f"top_n: the records have a field {rank!r} already: choose another name as rank"
+            )
         row = Types.ROW_NAMED(
             [*row.get_field_names(), rank], [*row.get_field_types(), Types.LONG()]
         )
