@@ -360,3 +360,28 @@ def test_cells_of_notebooks_run_statements(monkeypatch, lines):
     assert tables.get_config().get("pipeline.name", None) == "x"
     with pytest.raises(TableException, match="line 2, column 8"):
         run_cell("", "\nSELECT nope")
+
+
+def test_an_interrupted_frame_ends_its_query(shell, monkeypatch):
+    pytest.importorskip("pandas")
+    results = []
+
+    def interrupted(row_type, batches):
+        next(iter(batches))
+        raise KeyboardInterrupt
+
+    def query(node):
+        results.append(start(node))
+        return results[-1]
+
+    tables = shell.environment
+    start = tables.jobs.query
+    monkeypatch.setattr(tables.jobs, "query", query)
+    monkeypatch.setattr("penstock.table.frames.frame_of", interrupted)
+    tables.execute_sql("CREATE TABLE g (n INT) WITH ('connector' = 'datagen')")
+    # The traceback stays alive, as in a notebook.
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tables.from_path("g").to_pandas()
+    assert caught.tb
+    status = results[0].get_job_client().get_job_status().result()
+    assert status.is_globally_terminal_state()

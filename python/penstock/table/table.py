@@ -518,7 +518,10 @@ class Table:
         from penstock.table.job import row_type_of
 
         row_type = row_type_of(self._node)
-        return frame_of(row_type, self._environment.jobs.query(self._node).batches())
+        result = self._environment.jobs.query(self._node)
+        # Otherwise the job would run on as long as a notebook keeps the traceback of an interrupt.
+        with result.collect():
+            return frame_of(row_type, result.batches())
 
     def execute_insert(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
