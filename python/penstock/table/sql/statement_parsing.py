@@ -268,6 +268,8 @@ class StatementParsing(NameParsing, PartitionParsing, JobParsing):
         if self._match(TokenType.L_PAREN):
             while self._curr and self._curr.token_type != TokenType.R_PAREN:
                 verb = self._any_word("an option of LIKE")
+                if self._curr.token_type == TokenType.R_PAREN:
+                    self.raise_error("a part of the table was expected")
                 options.append((verb, self._any_word("a part of the table")))
             self._expect(TokenType.R_PAREN)
         return statements.LikeClause(path, tuple(options))

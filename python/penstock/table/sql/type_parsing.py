@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot.tokenizer_core import TokenType
@@ -32,6 +33,12 @@ _LENGTHS: dict[str, type[Any]] = {
 }
 _LONGEST = 0x7FFFFFFF
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_TIMES = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+_COMPOSITES = ("ARRAY", "MULTISET", "MAP", "ROW", "RAW")
+_NAMES = (
+    *("STRING", "BYTES", "DOUBLE", "INTERVAL"),
+    *(*_PLAIN, *_LENGTHS, *_DECIMALS, *_TIMES, *_COMPOSITES),
+)
 
 _SIGNS: Final = {
     TokenType.COMMA: "','",
@@ -90,11 +97,13 @@ class TypeParsing:
             return types.DoubleType()
         if name == "INTERVAL":
             return self._interval_type()
-        if name in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
+        if name in _TIMES:
             return self._time_type(name)
-        if name in ("ARRAY", "MULTISET", "MAP", "ROW", "RAW"):
+        if name in _COMPOSITES:
             return self._composite_type(name)
-        self.raise_error(f'Unknown data type "{token.text if token else "<EOF>"}"', token)
+        near = difflib.get_close_matches(name, _NAMES, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        self.raise_error(f'Unknown data type "{token.text}"{hint}', token)
         raise AssertionError
 
     def _type_numbers(self: Any) -> tuple[int, ...]:
