@@ -44,7 +44,7 @@ class SumFieldOperator(KeyedReduceOperator):
         self.takes_pairs = position == 1 and keys.position == 0
         self.sums_in_place = 0
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:
@@ -85,7 +85,7 @@ class SumFieldOperator(KeyedReduceOperator):
         self.folds.put_at(position, key, self.kept_of(key, value))
         return value
 
-    def kept_of(self, key: Any, value: Any) -> Any:
+    def kept_of(self, key: object, value: object) -> Any:
         """Return the stored form of a key whose last result is ``value``."""
         if type(value) is not tuple:
             return [value]
@@ -105,7 +105,7 @@ class SumFieldOperator(KeyedReduceOperator):
         return key, kept
 
 
-def added(one: Any, other: Any) -> Any:
+def added(one: object, other: object) -> Any:
     """Return the sum as Python computes it: compiled by Cython, ``0 + -0.0`` is -0.0."""
     if type(one) is int and type(other) is int:
         return one + other

@@ -37,7 +37,7 @@ class MapOperator(FunctionOperator):
                 self.note_failure()
 
 
-def truth(answer: Any) -> bool:
+def truth(answer: object) -> bool:
     """Return the truth of a filter's answer that is neither True nor False.
 
     Raises:
@@ -120,7 +120,7 @@ class FusedOperator(StreamOperator):
         #: Computes batches by their columns; None if records are processed as objects.
         self.columns: Any = None
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         try:
             result = self.function(value)
@@ -243,7 +243,7 @@ def refuse_coroutine(value: Any) -> None:
 class DiscardingSink(StreamOperator):
     """Drops every record."""
 
-    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+    def process(self, value: object, timestamp: int) -> None:  # noqa: ARG002
         """Drop the record."""
         # Check for the usual type first: when compiled, the other classes are looked up by name.
         if type(value) is not tuple and (

@@ -53,7 +53,7 @@ class Output:
             for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
                 self.collect(value, timestamp)
 
-    def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+    def collect_side(self, tag_id: str, value: object, timestamp: int) -> None:
         """Emit a record to the side output ``tag_id``; dropped if it has no consumer."""
 
     def emit_watermark(self, timestamp: int) -> None:
@@ -74,7 +74,7 @@ class Output:
 class Input:
     """Receiver of one input of an operator."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` if it has none."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
@@ -284,7 +284,7 @@ class StreamOperator(Input):
     def close(self) -> None:
         """Release resources; called however the task ends, also if ``open`` failed."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
@@ -336,7 +336,7 @@ class BroadcastOutput(Output):
         for output in self.outputs:
             output.collect_batch(batch)
 
-    def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+    def collect_side(self, tag_id: str, value: object, timestamp: int) -> None:
         """Emit a record to a side output."""
         output: Output
         for output in self.sides.get(tag_id, ()):
@@ -395,7 +395,7 @@ class SideOutputs(Output):
         """Pass on the records of a batch, none of which has a tag."""
         self.main.collect_batch(batch)
 
-    def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+    def collect_side(self, tag_id: str, value: object, timestamp: int) -> None:
         """Emit a record to a side output."""
         self.rest.collect_side(tag_id, value, timestamp)
 

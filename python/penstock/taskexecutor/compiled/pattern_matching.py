@@ -255,7 +255,7 @@ class PatternMatcher:
         result: int = found
         return result
 
-    def process(self, entry: list[Any], value: Any, timestamp: int) -> list[Any]:
+    def process(self, entry: list[Any], value: object, timestamp: int) -> list[Any]:
         """Offer a record to the matches of a key.
 
         Args:

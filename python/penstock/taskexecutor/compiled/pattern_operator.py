@@ -50,11 +50,11 @@ class PatternTimers(TimerTarget):
         TimerTarget.__init__(self, None)
         self.operator = operator
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+    def on_event_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
         """Process the waiting records of a key up to the watermark."""
         self.operator.reach(key, self.operator.timers.current_watermark)
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
         """Process the waiting records of a key, and end partial matches."""
         now = self.operator.now()
         # Records of the current millisecond may still arrive.
@@ -166,7 +166,7 @@ class PatternOperator(FunctionOperator):
         else:
             self.output.collect_side(self.late_tag, value, timestamp)
 
-    def _keep(self, key: Any, value: Any, timestamp: int) -> None:
+    def _keep(self, key: object, value: object, timestamp: int) -> None:
         """Store a record until its time."""
         waiting = self.waiting.get(key)
         time: Any = timestamp
@@ -188,7 +188,7 @@ class PatternOperator(FunctionOperator):
             offset = 1 if self.is_ordered else 0
             self.timers.register_processing_time_timer(None, timestamp + offset)
 
-    def _process(self, key: Any, value: Any, timestamp: int) -> None:
+    def _process(self, key: object, value: object, timestamp: int) -> None:
         """Offer a record to the matches of a key immediately."""
         entry = self._entry(key)
         is_kept = entry is not self.unused
@@ -196,7 +196,7 @@ class PatternOperator(FunctionOperator):
         self._offer(entry, value, timestamp)
         self._store(key, entry, is_kept)
 
-    def reach(self, key: Any, timestamp: int) -> None:
+    def reach(self, key: object, timestamp: int) -> None:
         """Offer the waiting records of a key up to a time, then end partial matches."""
         waiting = self.waiting.get(key)
         entry = self._entry(key)
@@ -216,7 +216,7 @@ class PatternOperator(FunctionOperator):
         self._advance(entry, timestamp)
         self._store(key, entry, is_kept)
 
-    def _entry(self, key: Any) -> list[Any]:
+    def _entry(self, key: object) -> list[Any]:
         """Return the matches of a key, or `unused` if the state has none."""
         entry: list[Any] | None = self.entries.get(key)
         if entry is None:
@@ -225,7 +225,7 @@ class PatternOperator(FunctionOperator):
             self.matcher.adopt(entry)
         return entry
 
-    def _store(self, key: Any, entry: list[Any], is_kept: bool) -> None:
+    def _store(self, key: object, entry: list[Any], is_kept: bool) -> None:
         """Store the matches of a key, if there are any."""
         if self.matcher.is_unused(entry):
             if is_kept:
@@ -234,7 +234,7 @@ class PatternOperator(FunctionOperator):
             self.entries.put(key, entry)
             self.unused = self.matcher.new_entry()
 
-    def _offer(self, entry: list[Any], value: Any, timestamp: int) -> None:
+    def _offer(self, entry: list[Any], value: object, timestamp: int) -> None:
         matcher = self.matcher
         found = matcher.process(entry, value, timestamp)
         if matcher.has_begun and matcher.window_ms:

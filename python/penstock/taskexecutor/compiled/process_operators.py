@@ -196,11 +196,11 @@ class FunctionTimers(TimerTarget):
         if isinstance(element_context, KeyedElementContext):
             self.keyed_context = element_context
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+    def on_event_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
         """Fire an event-time timer."""
         self.fire(timestamp, self.event_time)
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
         """Fire a processing-time timer."""
         self.fire(timestamp, self.processing_time)
 

@@ -48,7 +48,7 @@ class SessionHeap(TimerHeap):
         self._put(session)
         return session
 
-    def open_late(self, key: Any, start: int, end: int, contents: StateMap) -> Session:
+    def open_late(self, key: object, start: int, end: int, contents: StateMap) -> Session:
         """Return a session whose end has passed, without adding it."""
         session = Session(key, start, end, end - 1, contents)
         session.has_fired = True

@@ -52,7 +52,7 @@ class TimestampsOperator(StreamOperator):
         """End the idleness that the operator had declared, after a record."""
         raise NotImplementedError(type(self).__name__ + ".mark_active")
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:

@@ -40,7 +40,7 @@ class TimerHeap:
         #: Index 0 is unused: the parent of i is i / 2.
         self._timers: list[Waiting] = [Waiting(0, table.map(None), None)]
 
-    def push(self, timestamp: int, contents: StateMap, key: Any) -> None:
+    def push(self, timestamp: int, contents: StateMap, key: object) -> None:
         """Add the entry of a key, which must stay in the table as long as it is in the heap."""
         self._put(Waiting(timestamp, contents, key))
 
@@ -121,7 +121,7 @@ class TimerQueue(TimerHeap):
                 for identity in contents.keys():  # noqa: SIM118
                     self._register(contents, identity)
 
-    def add(self, timestamp: int, key: Any, namespace: Any) -> bool:
+    def add(self, timestamp: int, key: object, namespace: object) -> bool:
         """Register a timer; return False if it is registered already.
 
         Raises:
@@ -161,12 +161,12 @@ class TimerQueue(TimerHeap):
         self.key, self.namespace = timer.key if is_pair else (timer.key, None)
         return True
 
-    def _register(self, contents: StateMap, identity: Any) -> None:
+    def _register(self, contents: StateMap, identity: object) -> None:
         timer = Waiting(contents.namespace, contents, identity)
         contents.put(identity, timer)
         self._put(timer)
 
 
-def _timer_of(key: Any, namespace: Any) -> Any:
+def _timer_of(key: object, namespace: object) -> Any:
     """Return the identity of a timer among those of its time."""
     return key if namespace is None and type(key) is not tuple else (key, namespace)

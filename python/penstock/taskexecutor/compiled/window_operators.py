@@ -46,7 +46,7 @@ class WindowLoop(StreamOperator):
         self.function = function
         self.create_accumulator = create_accumulator
 
-    def take_late(self, value: Any, timestamp: int) -> None:
+    def take_late(self, value: object, timestamp: int) -> None:
         """Process a record whose window has ended."""
         raise NotImplementedError(type(self).__name__ + ".take_late")
 
@@ -124,7 +124,7 @@ class TimerlessWindowLoop(WindowLoop):
         """Return starts and contents of windows that have not ended, the latest first."""
         raise NotImplementedError(type(self).__name__ + ".windows_of")
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:
@@ -157,7 +157,7 @@ class TimerlessWindowLoop(WindowLoop):
             if not done:
                 self.note_failure()
 
-    def slide_into(self, value: Any, start: int, remainder: int, timestamp: int) -> None:
+    def slide_into(self, value: object, start: int, remainder: int, timestamp: int) -> None:
         """Add a record to all windows with its time, the last of which starts at ``start``."""
         count = (self.size - remainder + self.slide - 1) // self.slide
         windows: list[tuple[int, StateMap]] | None = self.last_windows
@@ -274,7 +274,7 @@ class SessionWindowLoop(WindowLoop):
             if not done:
                 self.note_failure()
 
-    def session_of(self, key: Any, start: int, end: int) -> Session | None:
+    def session_of(self, key: object, start: int, end: int) -> Session | None:
         """Return the session of a key that a window now belongs to; None if it has ended."""
         if self.lateness > 0 and self.timers.current_watermark == MAX_TIMESTAMP:
             return None  # lateness would otherwise exceed the range of time
@@ -312,7 +312,7 @@ class SessionWindowLoop(WindowLoop):
         opened[last] = session
         return session
 
-    def begun(self, key: Any, start: int, end: int) -> Session | None:
+    def begun(self, key: object, start: int, end: int) -> Session | None:
         """Return a new session; None if it would be past its end and lateness already."""
         watermark = self.timers.current_watermark
         if watermark >= MIN_TIMESTAMP + self.lateness and end - 1 <= watermark - self.lateness:
@@ -322,7 +322,7 @@ class SessionWindowLoop(WindowLoop):
             contents = self.contents_of(start)
         return self.opened_session(key, start, end, contents)
 
-    def opened_session(self, key: Any, start: int, end: int, contents: StateMap) -> Session:
+    def opened_session(self, key: object, start: int, end: int, contents: StateMap) -> Session:
         """Return a session that fires at its end, or has fired if that has passed."""
         if end - 1 > self.timers.current_watermark:
             return self.heap.open(key, start, end, contents)
