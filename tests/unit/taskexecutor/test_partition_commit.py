@@ -286,6 +286,24 @@ def test_an_hour_that_the_clock_shows_twice_waits_for_the_second_one():
         ),
         (lambda _: PartitionCommitPolicy.success_file("a/b"), "without /"),
         (
+            lambda sink: sink.with_bucket_assigner(
+                BucketAssigner.event_time_bucket_assigner("yyyy-MM-dd")
+            ).build(),
+            "does not name folders by 'yyyy-MM-dd--HH'",
+        ),
+        (
+            lambda sink: sink.with_bucket_assigner(
+                BucketAssigner.base_path_bucket_assigner()
+            ).build(),
+            "does not name folders by",
+        ),
+        (
+            lambda sink: sink.with_bucket_assigner(
+                BucketAssigner.date_time_bucket_assigner(timezone_id="America/New_York")
+            ).build(),
+            "names folders in America/New_York, but partition_time reads them in UTC",
+        ),
+        (
             lambda sink: sink.enable_compact(
                 FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build(),
                 FileCompactor.concat_file_compactor(),

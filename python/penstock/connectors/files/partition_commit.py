@@ -13,7 +13,12 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.connectors.files.buckets import check_zone, strftime_format
+from penstock.connectors.files.buckets import (
+    BucketAssigner,
+    EventTimeBucketAssigner,
+    check_zone,
+    strftime_format,
+)
 from penstock.errors import InvalidProgramError, SinkError, WrongArgumentError
 
 if TYPE_CHECKING:
@@ -232,6 +237,34 @@ def policy_of(given: Any) -> PartitionCommitPolicy:
     raise WrongArgumentError(
         f"with_partition_commit takes PartitionCommitPolicy objects and functions, got {given!r}"
     )
+
+
+def check_folders(assigner: BucketAssigner, trigger: PartitionCommitTrigger) -> None:
+    """Check that a pattern of partition times is that of the folders that an assigner names.
+
+    Raises:
+        InvalidProgramError: The patterns or the time zones differ.
+    """
+    times = trigger.time_of
+    is_named_by_time = type(assigner) in (BucketAssigner, EventTimeBucketAssigner)
+    if not isinstance(times, PartitionTimes) or not is_named_by_time:
+        return
+    if assigner._strftime_format != times.strptime_format:
+        raise InvalidProgramError(
+            f"with_partition_commit: the bucket assigner does not name folders by "
+            f"{times.pattern!r}: give the same pattern to it and to partition_time"
+        )
+    zone, named = assigner._timezone_id, times.timezone_id
+    now = datetime.datetime.now(datetime.UTC)
+    is_same = zone == named or (
+        zone is None and now.astimezone().utcoffset() == now.astimezone(ZoneInfo(named)).utcoffset()
+    )
+    if not is_same:
+        raise InvalidProgramError(
+            f"with_partition_commit: the bucket assigner names folders in "
+            f"{zone or 'the time zone of the machine'}, but partition_time reads them in {named}: "
+            "give the same timezone_id to both"
+        )
 
 
 @dataclass(frozen=True)

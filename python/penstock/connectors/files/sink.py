@@ -222,8 +222,16 @@ class FileSink(Sink, SupportsPreprocessing, NoJavaMembers):
             """Set the policy that ends files."""
 
         def build(self) -> FileSink:
-            """Return the sink."""
+            """Return the sink.
+
+            Raises:
+                InvalidProgramError: Settings exclude each other.
+            """
             operator = self._operator()
+            if self._partition_commit is not None:
+                from penstock.connectors.files.partition_commit import check_folders
+
+                check_folders(self._bucket_assigner, self._partition_commit.trigger)
             if self._compaction is None:
                 return FileSink(operator, None, self._partition_commit)
             if self._partition_commit is not None:
