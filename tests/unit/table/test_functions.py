@@ -32,6 +32,7 @@ from penstock.table.plan.sql_expressions import SqlExpressions
 from penstock.table.sql.parsing import parse_expression
 from unit.table.planning import plan
 
+NOT_NULL = "STRING NOT NULL"
 ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0])], ["$"])
 D = decimal.Decimal
 
@@ -64,6 +65,12 @@ def value(text, session=None):
         ("CAST(16777217 AS FLOAT)", 16777216.0, "FLOAT NOT NULL"),
         ("9007199254740993 / 1e0", 9007199254740992.0, "DOUBLE NOT NULL"),
         ("9007199254740993 > 1e0", True, "BOOLEAN NOT NULL"),
+        ("NULL IS NOT DISTINCT FROM NULL", True, "BOOLEAN NOT NULL"),
+        ("JSON_OBJECT('z' VALUE 1, 'a' VALUE 2)", '{"a":2,"z":1}', "STRING NOT NULL"),
+        ("JSON_OBJECT('o' VALUE JSON('{\"z\": 1, \"a\": 2}'))", '{"o":{"a":2,"z":1}}', NOT_NULL),
+        ("JSON_STRING(MAP['z', 1, 'a', 2])", '{"a":2,"z":1}', "STRING NOT NULL"),
+        ("JSON_VALUE('{\"a\": 12345678.90}', '$.a')", "12345678.90", "STRING"),
+        ("JSON_QUERY('{\"z\": 1e2, \"b\": 1.50}', '$')", '{"b":1.50,"z":1E+2}', "STRING"),
         ("SPLIT_INDEX('a1b', '', 0)", "a1b", "STRING"),
         ("SPLIT('', ',')", [], "ARRAY<STRING> NOT NULL"),
         ("STR_TO_MAP('')", {}, "MAP<STRING, STRING>"),
@@ -245,7 +252,7 @@ def test_instants_in_a_repeated_hour_are_rounded(text, expected):
         ("JSON_VALUE(REPEAT('[', 100000), '$.a')", None),
         ("REPEAT('[', 100000) IS JSON", False),
         ("CHAR_LENGTH(JSON_QUERY('[1e999999]', '$'))", len("[1E+999999]")),
-        ("JSON_QUERY('[1e3, 1.50]', '$')", "[1000,1.5]"),
+        ("JSON_QUERY('[1e3, 1.50]', '$')", "[1E+3,1.50]"),
     ],
 )
 def test_extreme_arguments_do_not_fail_the_job(text, expected):

@@ -16,6 +16,7 @@ from unit.table.planning import ROWTIME, TEXT, plan
 from unit.table.running import HarnessTable, RunningQuery, settled
 
 INT = types.IntType()
+ARRAY = "ARRAY<INT NOT NULL> NOT NULL"
 OVER = "OVER (PARTITION BY k ORDER BY ts)"
 #: The columns of `rates`, of which `k` is NOT NULL, behind aggregates of it.
 FRAMES = "SELECT LAST_VALUE(k) OVER (PARTITION BY rate ORDER BY ts {frame}) FROM rates"
@@ -42,6 +43,7 @@ def second(number):
             "(SELECT n FROM orders) GROUP BY rate",
             ["CHAR(3) NOT NULL", "INT NOT NULL", "INT"],
         ),
+        ("SELECT LISTAGG('a'), ARRAY_AGG(1) FROM rates", ["CHAR(1) NOT NULL", ARRAY]),
         (
             "SELECT k, rate > 5, COUNT(*) FROM rates GROUP BY CUBE (k, rate > 5)",
             ["STRING", "BOOLEAN", "BIGINT NOT NULL"],

@@ -486,7 +486,10 @@ class JsonArrayAggregate(ListAccumulator):
     def result(self, accumulator: list[Any]) -> Any:
         """Return the array in JSON."""
         return json.dumps(
-            [_json_value(v) for v in accumulator], separators=(",", ":"), ensure_ascii=False
+            [_json_value(v) for v in accumulator],
+            separators=(",", ":"),
+            ensure_ascii=False,
+            sort_keys=True,
         )
 
 
@@ -514,7 +517,7 @@ class JsonObjectAggregate(ListAccumulator):
     def result(self, accumulator: list[Any]) -> Any:
         """Return the object in JSON."""
         pairs = {k: _json_value(v) for k, v in accumulator if self._keeps_null or v is not None}
-        return json.dumps(pairs, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(pairs, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 class Distinct(Accumulator):

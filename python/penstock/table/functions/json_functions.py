@@ -71,9 +71,13 @@ def parse_path(path: str) -> tuple[bool, tuple[Any, ...]]:
 _MISSING = object()
 
 
+class JsonNumber(decimal.Decimal):
+    """A number of a document, which keeps its digits."""
+
+
 def _load(text: str) -> Any:
     try:
-        return json.loads(text, parse_float=decimal.Decimal)
+        return json.loads(text, parse_float=JsonNumber)
     except (ValueError, RecursionError, decimal.InvalidOperation):
         raise JsonPathError(f"{text!r:.200} is not JSON") from None
 
@@ -154,12 +158,8 @@ def _scalar_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, decimal.Decimal):
-        return _number_text(value)
+        return str(value)
     return str(value)
-
-
-def _number_text(value: decimal.Decimal) -> str:
-    return java_double(float(value))
 
 
 def _json_value(text: str | None, path: str, *rest: Any) -> Any:
@@ -303,10 +303,13 @@ def _dumps(value: Any) -> str:
     if isinstance(value, RawJson):
         return str(value)
     if isinstance(value, dict):
-        parts = (f"{json.dumps(k, ensure_ascii=False)}:{_dumps(v)}" for k, v in value.items())
+        # As in Flink, members are in the order of their names.
+        parts = (f"{json.dumps(k, ensure_ascii=False)}:{_dumps(value[k])}" for k in sorted(value))
         return "{" + ",".join(parts) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_dumps, value)) + "]"
+    if isinstance(value, JsonNumber):
+        return str(value)
     if isinstance(value, decimal.Decimal):
         if abs(value.adjusted()) > _MOST_DIGITS:
             return str(value)
@@ -423,7 +426,7 @@ def _raw_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
 
 define("JSON_STRING", "any", STRING, rowwise(lambda v, k: _dumps(json_value(v, k)), options=True),
        bind=_json_string_bind)  # fmt: skip
-define("JSON", "text", STRING, rowwise(lambda v: v), bind=_raw_bind)
+define("JSON", "text", STRING, rowwise(lambda v: _dumps(_load(v))), bind=_raw_bind)
 define("JSON_QUOTE", "text", STRING, rowwise(lambda v: json.dumps(v).replace("/", r"\/")))
 
 

@@ -208,7 +208,7 @@ def _distinct(negated: bool) -> Any:
         import pyarrow.compute as pc
 
         left, right = arguments
-        if pa.types.is_nested(left.type):
+        if pa.types.is_nested(left.type) or pa.types.is_null(left.type):
             return by_row(arguments, rows, call)
         same = pc.fill_null(pc.equal(left, right), False)
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))

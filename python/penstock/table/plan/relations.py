@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Aggregates whose result for a group is NULL only if an argument is.
 _AS_NULLABLE_AS_ARGUMENT = (
     "SUM", "AVG", "MIN", "MAX", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "FIRST_VALUE",
-    "LAST_VALUE", "LISTAGG", "ARRAY_AGG",
+    "LAST_VALUE",
 )  # fmt: skip
 
 
@@ -225,7 +225,8 @@ def with_nullability(call: e.AggregateCall, *, has_rows: bool) -> e.AggregateCal
         return call
     if call.function == "COLLECT":
         return replace(call, type=call.type.not_null())
-    if has_rows and call.function in _AS_NULLABLE_AS_ARGUMENT:
+    is_collection = call.function in ("LISTAGG", "ARRAY_AGG")
+    if is_collection or (has_rows and call.function in _AS_NULLABLE_AS_ARGUMENT):
         nullable = call.arguments[0].type.is_nullable
         return replace(call, type=call.type.with_nullability(nullable))
     return call
