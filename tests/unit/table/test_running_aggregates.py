@@ -145,3 +145,63 @@ def test_distinct_values_are_counted_on_after_a_snapshot():
     restored, counts = ended(RunningQuery(sql, [table()], restored=snapshot), (1, 2), 3)
     assert counts["numBatchesInColumns"] == 2
     assert restored == found[before:]
+
+
+RETRACTED = ("COUNT(*)", "COUNT(n)", "SUM(n) FILTER (WHERE n > 0), SUM(w)", "AVG(n), COUNT(s)")
+
+
+def updates(seed, most, count=60):
+    """Return batches of rows with their kinds, the first of which only adds."""
+    drawn = random.Random(seed)
+    present, batches = [], []
+    for _ in range(4):
+        batch = []
+        for row in rows(drawn.random(), most, count):
+            place = drawn.randrange(len(present)) if batches and present else None
+            match place and drawn.randrange(3):
+                case 0 | None:
+                    batch.append((0, *row))
+                    present.append(row)
+                case 1:
+                    batch.append((3, *present.pop(place)))
+                case _:
+                    # Both rows have one key.
+                    row = (*present[place][:2], *row[2:])
+                    batch += [(1, *present[place]), (2, *row)]
+                    present[place] = row
+        batches.append(batch)
+    return batches
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("columns", [*RETRACTED, ", ".join(RETRACTED)])
+def test_each_change_of_a_retracted_row_is_that_of_its_row(columns, seed):
+    def changes(sql, settings, most):
+        updating = HarnessTable("t", table().schema, (0, 1, 2, 3))
+        query = RunningQuery(sql, [updating], settings=settings)
+        for batch in updates(seed, most):
+            query.give("t", batch)
+        query.end()
+        found = list(map(repr, query.changes()))
+        batches = query.harness.metrics("GroupAggregate").get("numBatchesInColumns", 0)
+        query.close()
+        return found, batches
+
+    for key in ("k, b", "f", "k"):
+        sql = f"SELECT {key}, {columns} FROM t GROUP BY {key}"
+        for most in (3, 2**31 - 1):
+            found, batches = changes(sql, {}, most)
+            assert found
+            assert (batches > 0) == (key != "f" and (most == 3 or "SUM(n)" not in columns))
+            assert (found, 0) == changes(sql, ONE_PHASE, most)
+
+
+def test_a_batch_that_empties_a_group_is_left_to_rows():
+    updating = HarnessTable("t", table().schema, (0, 1, 2, 3))
+    query = RunningQuery("SELECT k, COUNT(*), SUM(n) FROM t GROUP BY k", [updating])
+    (row,) = rows(0, 3, 1)
+    query.give("t", [(kind, *row) for kind in (0, 3) * 20])
+    query.end()
+    assert [kind for kind, _ in query.changes()] == [0, 3] * 20
+    assert query.harness.metrics("GroupAggregate")["numBatchesInColumns"] == 0
+    query.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
@@ -74,7 +75,11 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         # As in Flink: equal updates keep the state of later operators alive.
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
         self.running = None
-        if not per_batch and not has_kinds and not is_one_phase:
+        if (
+            not per_batch
+            and not is_one_phase
+            and (not has_kinds or RunningAggregates.can_retract(calls))
+        ):
             self.running = self._running(context, input, output, is_updating=is_updating)
 
     def _running(
@@ -106,8 +111,14 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             self._merge(groups)
             return
         if self.running is not None and batch.num_rows >= LEAST_ROWS:
-            self.emit(self.running.changes(batch, self.groups))
-            return
+            try:
+                changes = self.running.changes(batch, self.groups)
+            except NoKernelError:
+                # It empties a group, or has sums that wrap around; nothing has been written.
+                pass
+            else:
+                self.emit(changes)
+                return
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)
         arguments = self.calls.arguments(batch)

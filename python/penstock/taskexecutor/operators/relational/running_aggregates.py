@@ -21,7 +21,8 @@ from penstock.columns.grouped_folds import (
 )
 from penstock.columns.groups import Groups, numbered
 from penstock.table.functions import type_rules
-from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.functions.accumulator_choice import counts_distinct
+from penstock.table.plan.nodes import INSERT, ROW_KIND, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     column_of_values,
@@ -51,6 +52,7 @@ class _Counted(NamedTuple):
         mask: By row, whether the call aggregates it, as a numpy array of booleans; None if all.
         column: The argument of each row; None without one.
         old: By group, the accumulator before the batch; kernels may change it.
+        signs: By row, 1 if it is added and -1 if it is retracted; None if all are added.
     """
 
     call: AggregateCall
@@ -58,10 +60,13 @@ class _Counted(NamedTuple):
     mask: Any
     column: Any
     old: Sequence[Any]
+    signs: Any
 
     @property
     def ones(self) -> Any:
-        """Return 1 for rows that the call aggregates, 0 for others."""
+        """Return 1 for rows that the call aggregates, -1 if it retracts them, 0 for others."""
+        if self.signs is not None:
+            return self.signs if self.mask is None else self.signs * self.mask
         if self.mask is None:
             return np.ones(len(self.groups), np.int64)
         return self.mask.astype(np.int64)
@@ -91,7 +96,7 @@ class _Found(NamedTuple):
 
 
 class RunningAggregates:
-    """Computes the changes that each row of a batch without row kinds makes to its group.
+    """Computes the changes that each row of a batch makes to its group.
 
     Attributes:
         batches: The batches that were computed, for a metric.
@@ -137,9 +142,25 @@ class RunningAggregates:
             pa.types.is_nested(field.type) for field in results
         )
 
+    @staticmethod
+    def can_retract(calls: Sequence[AggregateCall]) -> bool:
+        """Return whether all calls have kernels that retract rows."""
+        return all(
+            not counts_distinct(call)
+            and (
+                call.function == "COUNT"
+                or (call.function in _SUMS and type(call.type) in type_rules.BOUNDS)
+            )
+            for call in calls
+        )
+
     def changes(self, batch: pa.RecordBatch, state: KeyedRows) -> Any:
-        """Add the rows of a batch to the groups in state and return the changes, if any."""
-        self.batches += 1
+        """Add the rows of a batch to the groups in state and return the changes, if any.
+
+        Raises:
+            NoKernelError: Rows are retracted, and kernels cannot compute that.
+        """
+        signs = _signs(batch)
         groups = numbered([batch.column(key) for key in self._keys])
         firsts = pa.array(groups.firsts)
         texts = key_texts(batch.take(firsts), self._keys)
@@ -147,8 +168,15 @@ class RunningAggregates:
         is_new = np.array([group is None for group in kept])
         create = self._calls.create
         counts, *old = zip(*[group or (0, *create()) for group in kept], strict=True)
-        results, new = self._results(batch, groups, is_new.tolist(), old)
-        counts = (np.array(counts) + groups.sizes).tolist()
+        if signs is None:
+            counts = (np.array(counts) + groups.sizes).tolist()
+        else:
+            running = running_numbers(groups, signs, counts)
+            if running.min() <= 0:
+                raise NoKernelError
+            counts = running[groups.lasts].tolist()
+        results, new = self._results(batch, groups, is_new.tolist(), old, signs)
+        self.batches += 1
         for text, group in zip(texts, zip(counts, *new, strict=True), strict=True):
             state.put(text, group)
         return self._emitted(batch, groups, results, is_new)
@@ -159,6 +187,7 @@ class RunningAggregates:
         groups: Groups,
         is_new: list[bool],
         old: Sequence[Sequence[Any]],
+        signs: Any,
     ) -> tuple[list[Any], list[Sequence[Any]]]:
         """Return, by call, the results of all rows and then of all groups before the batch.
 
@@ -169,7 +198,7 @@ class RunningAggregates:
         after: list[Sequence[Any]] = []
         schema = list(self._schema)[len(self._keys) :]
         by_row: set[int] = set()
-        all_taken = self._taken(batch, groups, old)
+        all_taken = self._taken(batch, groups, old, signs)
         self._leave_out_known(batch, all_taken, old, by_row)
         for place, (made, kind) in enumerate(
             zip(self._calls.accumulators, self._types, strict=True)
@@ -185,6 +214,8 @@ class RunningAggregates:
                 ]
             accumulators: Sequence[Any]
             if found is None:
+                if signs is not None:
+                    raise NoKernelError
                 by_row.add(place)
                 accumulators, rows = self._each(batch, taken, place)
                 array = column_of_values(rows, kind, target)
@@ -197,7 +228,7 @@ class RunningAggregates:
         return columns, [*after, *old[len(after) :]]
 
     def _taken(
-        self, batch: pa.RecordBatch, groups: Groups, old: Sequence[Sequence[Any]]
+        self, batch: pa.RecordBatch, groups: Groups, old: Sequence[Sequence[Any]], signs: Any
     ) -> list[_Counted]:
         """Return, by call, the rows that meet its condition."""
         found = []
@@ -211,7 +242,7 @@ class RunningAggregates:
                 if column.null_count and self._calls.accumulators[place].skips_null:
                     nullable.append(column)
             mask = counted_rows(condition, nullable)
-            found.append(_Counted(call, groups, mask, column, old[place]))
+            found.append(_Counted(call, groups, mask, column, old[place], signs))
         return found
 
     def _leave_out_known(
@@ -323,6 +354,8 @@ def _sums(taken: _Counted) -> tuple[Any, Any]:
     values = pc.fill_null(taken.column, 0).cast(pa.int64()).to_numpy()
     if taken.mask is not None:
         values = np.where(taken.mask, values, 0)
+    if taken.signs is not None:
+        values = values * taken.signs
     sums = running_numbers(taken.groups, values, [total for total, _ in taken.old])
     return sums, running_numbers(taken.groups, taken.ones, [count for _, count in taken.old])
 
@@ -356,6 +389,16 @@ def _extreme(taken: _Counted, bound: int | None) -> _Found:
     part = Taken(fold, taken.groups, taken.groups, (taken.column,))
     return _Found(*running_extreme(part, taken.old))
 
+
+def _signs(batch: pa.RecordBatch) -> Any:
+    """Return, by row, 1 if it is added and -1 if it is retracted; None without row kinds."""
+    if batch.schema.names[-1] != ROW_KIND:
+        return None
+    kinds = batch.column(batch.num_columns - 1).to_numpy()
+    return np.where((kinds == INSERT) | (kinds == UPDATE_AFTER), 1, -1)
+
+
+_SUMS: Final = ("SUM", "$SUM0", "AVG")
 
 _KERNELS: Final[dict[str, Callable[[_Counted, int | None], _Found]]] = {
     "COUNT": _count,
