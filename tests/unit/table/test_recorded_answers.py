@@ -43,6 +43,8 @@ def second(number):
             "(SELECT n FROM orders) GROUP BY rate",
             ["CHAR(3) NOT NULL", "INT NOT NULL", "INT"],
         ),
+        ("SELECT (SELECT COUNT(*) FROM orders) FROM rates", ["BIGINT"]),
+        ("SELECT EXISTS (SELECT 1 FROM orders) FROM rates", ["BOOLEAN NOT NULL"]),
         ("SELECT LISTAGG('a'), ARRAY_AGG(1) FROM rates", ["CHAR(1) NOT NULL", ARRAY]),
         (
             "SELECT k, rate > 5, COUNT(*) FROM rates GROUP BY CUBE (k, rate > 5)",

@@ -105,7 +105,9 @@ def _with_scalar(node: Node, subquery: e.Subquery) -> tuple[Node, Expression]:
     # Only the value of the subquery remains.
     columns = [*n.columns(joined)[:width], value]
     made = n.project(joined, columns, [*names, f"$s{width}"])
-    return made, e.Column(value.type, width, f"$s{width}")
+    # A subquery that the query contains is nullable even as a COUNT, as in Flink.
+    kind = value.type.with_nullability(value.type.is_nullable or subquery.type.is_nullable)
+    return made, e.Column(kind, width, f"$s{width}")
 
 
 def _or_default(marker: Expression, value: Expression, default: Expression) -> Expression:
