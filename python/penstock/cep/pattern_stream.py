@@ -10,7 +10,7 @@ from penstock.cep.pattern import Pattern
 from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, type_argument
-from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.function import check_function, check_parameters
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
@@ -213,6 +213,8 @@ def _require_functions(method: str, function: Any, timed_out: Any, tag: Any) -> 
             raise InvalidProgramError(f"{method} takes functions of a match, got {given!r}")
     if not callable(function):
         raise InvalidProgramError(f"{method} takes a function of a match, got {function!r}")
+    check_parameters(function, "a match", (1,), method)
+    check_parameters(timed_out, "a partial match and its end", (2,), f"{method}: timed_out")
     if (timed_out is None) != (tag is None):
         raise InvalidProgramError(
             f"{method} takes timed_out and timed_out_tag together: the function of partial matches "

@@ -340,6 +340,24 @@ def test_expressions_read_the_fields_of_annotated_records():
             build()
 
 
+def test_functions_of_matches_have_their_parameters():
+    stream = PipelineTestHarness().source("in", EVENT)
+    found = CEP.pattern(stream, Pattern.begin("a"))
+    for build, words in (
+        (lambda: found.select(lambda match, ctx: 1), "select takes a function of a match; got"),
+        (
+            lambda: found.flat_select(lambda a, b: [a, b]),
+            "flat_select takes a function of a match; got",
+        ),
+        (
+            lambda: found.select(len, timed_out=lambda match: 1, timed_out_tag=ENDED),
+            "timed_out takes a function of a partial match and its end",
+        ),
+    ):
+        with pytest.raises(InvalidProgramError, match=words):
+            build()
+
+
 def test_a_record_without_timestamp_is_refused():
     with (
         harness_of(order_and_pay()) as harness,

@@ -12,6 +12,8 @@ from penstock.common.coroutines import refuse_coroutines
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.datastream.functions.runtime_context import RuntimeContext
 
 
@@ -40,7 +42,8 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
     """
     if isinstance(func, function_class) or (or_callable and _plain_callable(func)):
         refuse_coroutines(func, where)
-        _check_parameters(func, function_class.__name__, where)
+        if function_class.__name__ in _RECORDS:
+            check_parameters(func, *_RECORDS[function_class.__name__], where)
         return
     wanted = f"a {function_class.__name__}" + (" or a callable" if or_callable else "")
     given, hint = repr(func), ""
@@ -86,17 +89,20 @@ _RECORDS: Final = {
 }
 
 
-def _check_parameters(func: Any, function_class: str, where: str) -> None:
-    """Check that a plain function accepts the records that it will receive.
+def check_parameters(func: Any, wanted: str, counts: Sequence[int], where: str) -> None:
+    """Check that a plain function accepts the arguments that it will receive.
+
+    Args:
+        func: The function; other callables pass.
+        wanted: The arguments, for the message.
+        counts: The numbers of arguments that it may receive.
+        where: The name of the call, for the message.
 
     Raises:
         WrongArgumentError: It requires more arguments, or accepts fewer.
     """
-    if function_class not in _RECORDS or not isinstance(
-        func, (FunctionType, MethodType, functools.partial)
-    ):
+    if not isinstance(func, (FunctionType, MethodType, functools.partial)):
         return
-    wanted, counts = _RECORDS[function_class]
     try:
         # Of a wrapper, whose `__wrapped__` function may have other parameters.
         signature = inspect.signature(func, follow_wrapped=False)
