@@ -286,16 +286,17 @@ def test_full_disk(plane, tmp_path):
     partition = blocking(environment)
     gate = connect(plane, environment, environment, [(PID, 0)], local=True)
     writing = plane.writing(partition, "GLOBAL")
+    message = rf"writing a blocking partition into {tmp_path}, after \d+ bytes \(make room"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     # The interpreter ignores the signal, so writing fails with an error as on a full disk.
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:
-        with pytest.raises(NetworkError, match="writing a blocking partition"):
+        with pytest.raises(NetworkError, match=message):
             for _ in range(100):
                 writing.write(bytes(900))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with pytest.raises(ProducerFailedError, match="writing a blocking partition"):
+    with pytest.raises(ProducerFailedError, match=message):
         gate.next_buffer(PATIENCE_MS)
     gate.close()
     assert files_in(tmp_path) == []
@@ -306,7 +307,7 @@ def test_full_disk(plane, tmp_path):
 def test_no_directory(plane, tmp_path):
     """A missing directory is an error that names it."""
     environment = plane.environment(temp_directories=[str(tmp_path / "missing")])
-    with pytest.raises(NetworkError, match="missing"):
+    with pytest.raises(NetworkError, match=r"a blocking partition needs .*missing"):
         blocking(environment)
     assert_all_returned(environment)
 

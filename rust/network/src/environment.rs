@@ -253,12 +253,14 @@ impl NetworkEnvironment {
             PartitionType::Blocking { managed_bytes } => {
                 let segment_bytes = self.pool.segment_size();
                 let pages = allocate_pages(num_subpartitions, managed_bytes, segment_bytes)?;
-                let file = self.limits.spill_directories.create_file("partition")?;
+                let directories = &self.limits.spill_directories;
+                let (file, directory) =
+                    directories.create_file("a blocking partition", "partition")?;
                 let all = pages.total_segments();
                 let options =
                     LocalPoolOptions::new(all, all).with_quota(num_subpartitions, usize::MAX);
                 let pool = pages.create_buffer_pool(options)?;
-                let file = Arc::new(PartitionFile::new(file));
+                let file = Arc::new(PartitionFile::new(file, directory));
                 (pool, Some(StoredOutput { file, pages }))
             }
             PartitionType::Pipelined | PartitionType::PipelinedBounded => {

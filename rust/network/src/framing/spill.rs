@@ -21,7 +21,7 @@ const WRITE_BYTES: usize = 256 << 10;
 /// Maximum number of files kept for later records.
 const SPARE_FILES: usize = 4;
 /// Remedy for a file that cannot be written.
-const REMEDY: &str = "make room there or name other folders in io.tmp.dirs";
+pub(crate) const REMEDY: &str = "make room there or name other folders in io.tmp.dirs";
 /// Length above which files are not kept, in bytes.
 const SPARE_FILE_BYTES: u64 = 32 << 20;
 
@@ -65,7 +65,7 @@ impl SpillDirectories {
         let spare = self.shared.spare.lock().pop();
         let file = match spare {
             Some(file) => file,
-            None => Arc::new(self.create_file("inputchannel")?),
+            None => Arc::new(self.create_file("a long record", "inputchannel")?.0),
         };
         Ok(SpillFile {
             file: Lent {
@@ -77,15 +77,16 @@ impl SpillDirectories {
         })
     }
 
-    /// Opens an unlinked file in the first directory that allows it, starting at a random one; a
-    /// directory that fails is dropped from this list unless it is the last.  `suffix` tells the
-    /// purpose of the file, should its name ever be seen.
-    pub(crate) fn create_file(&self, suffix: &str) -> Result<File> {
+    /// Opens an unlinked file for `content` in the first directory that allows it, starting at a
+    /// random one, and returns it with the directory; a directory that fails is dropped from this
+    /// list unless it is the last.  `suffix` tells the purpose of the file, should its name ever be
+    /// seen.
+    pub(crate) fn create_file(&self, content: &str, suffix: &str) -> Result<(File, PathBuf)> {
         let mut directories = self.shared.directories.lock();
         let mut at = random_bytes::<1>()?[0] as usize % directories.len();
         loop {
             match create_in(&directories[at], suffix) {
-                Ok(file) => return Ok(file),
+                Ok(file) => return Ok((file, directories[at].clone())),
                 Err(error) if directories.len() > 1 => {
                     let dropped = directories.remove(at);
                     log::warn!("spilling no longer uses {}: {error}", dropped.display());
@@ -93,7 +94,7 @@ impl SpillDirectories {
                 }
                 Err(error) => {
                     let doing = format!(
-                        "a long record needs a temporary file in {} ({REMEDY})",
+                        "{content} needs a temporary file in {} ({REMEDY})",
                         directories[at].display()
                     );
                     return Err(Error::io(&doing, &error));

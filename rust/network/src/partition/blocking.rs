@@ -12,6 +12,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use penstock_memory::{Buffer, BufferConsumer, DataType, NetworkBufferPool};
@@ -19,6 +20,7 @@ use penstock_memory::{Buffer, BufferConsumer, DataType, NetworkBufferPool};
 use super::subpartition::{AvailabilityListener, BufferAndBacklog, Released};
 use crate::error::{Error, Result};
 use crate::event::END_OF_PARTITION_BYTES;
+use crate::framing::REMEDY;
 use crate::sync::{Arc, Mutex};
 
 /// Bytes of the smallest page.
@@ -58,6 +60,8 @@ pub(crate) fn allocate_pages(
 /// The file of one partition, region by region.
 #[derive(Debug)]
 pub(crate) struct PartitionFile {
+    /// The file's directory, for errors: the file has no name.
+    directory: PathBuf,
     state: Mutex<FileState>,
 }
 
@@ -73,8 +77,9 @@ struct FileState {
 }
 
 impl PartitionFile {
-    pub(crate) fn new(file: File) -> Self {
+    pub(crate) fn new(file: File, directory: PathBuf) -> Self {
         Self {
+            directory,
             state: Mutex::new(FileState {
                 file: Some(Arc::new(file)),
                 end: 0,
@@ -105,8 +110,10 @@ impl PartitionFile {
                 Some(offset)
             }
             Err(error) => {
-                let doing =
-                    format!("writing a blocking partition into io.tmp.dirs, after {offset} bytes");
+                let doing = format!(
+                    "writing a blocking partition into {}, after {offset} bytes ({REMEDY})",
+                    self.directory.display()
+                );
                 state.error = Some(Error::io(&doing, &error));
                 // The written bytes are useless.
                 state.file = None;

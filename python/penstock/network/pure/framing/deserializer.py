@@ -28,7 +28,7 @@ SPILL_THRESHOLD_BYTES = 5 << 20
 
 MIN_SPILL_THRESHOLD_BYTES = 100 << 10
 _FILE_ATTEMPTS = 10
-_REMEDY = f"make room there or name other folders in {TEMPORARY_FOLDERS.key}"
+REMEDY = f"make room there or name other folders in {TEMPORARY_FOLDERS.key}"
 _LENGTH = struct.Struct(">i")
 
 
@@ -154,7 +154,7 @@ class _SpillFile:
             except OSError as error:
                 raise NetworkError(
                     f"a long record cannot be written to a temporary file, {self.size} bytes until "
-                    f"now ({_REMEDY}): {error.strerror}"
+                    f"now ({REMEDY}): {error.strerror}"
                 ) from error
             self.size += count
             data = data[count:]
@@ -189,7 +189,7 @@ def _create(directories: list[str]) -> int:
         except OSError as error:
             if len(candidates) == 1:
                 raise NetworkError(
-                    f"a long record needs a temporary file in {directory} ({_REMEDY}): "
+                    f"a long record needs a temporary file in {directory} ({REMEDY}): "
                     f"{error.strerror}"
                 ) from error
             candidates.remove(directory)

@@ -28,6 +28,7 @@ from penstock.errors import (
 )
 from penstock.network.data_type import DataType
 from penstock.network.events import EndOfPartition, serialize_event
+from penstock.network.pure.framing.deserializer import REMEDY
 from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer
 from penstock.network.pure.memory.buffer_builder import BufferConsumer
 from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
@@ -83,7 +84,8 @@ class PartitionFile:
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._lock = threading.Lock()
-        self._file: IO[bytes] | None = _nameless_file(directories)
+        file, self._directory = _nameless_file(directories)
+        self._file: IO[bytes] | None = file
         self._end = 0
         # Broadcast pages belong to every subpartition and are written once.
         self._placed: dict[MemorySegment, int] = {}
@@ -110,7 +112,8 @@ class PartitionFile:
                     data = data[written:]
             except OSError as error:
                 self.error = NetworkError(
-                    f"writing a blocking partition into io.tmp.dirs, after {offset} bytes: {error}"
+                    f"writing a blocking partition into {self._directory}, after {offset} bytes "
+                    f"({REMEDY}): {error}"
                 )
                 # The written data is of no further use.
                 self._file.close()
@@ -144,20 +147,25 @@ class PartitionFile:
                 self._file = None
 
 
-def _nameless_file(directories: Sequence[str]) -> IO[bytes]:
-    """Open a file in the first directory that allows it, starting at a random one.
+def _nameless_file(directories: Sequence[str]) -> tuple[IO[bytes], str]:
+    """Open a file in the first directory that allows it, starting at a random one; return both.
 
     Raises:
         NetworkError: no directory allows it.
     """
-    candidates: list[str | None] = random.sample(directories, len(directories)) or [None]
+    candidates = random.sample(directories, len(directories)) or [tempfile.gettempdir()]
     failure: OSError | None = None
     for directory in candidates:
         try:
-            return tempfile.TemporaryFile(dir=directory, suffix=".partition", buffering=0)
+            return (
+                tempfile.TemporaryFile(dir=directory, suffix=".partition", buffering=0),
+                directory,
+            )
         except OSError as error:
             failure = error
-    raise NetworkError(f"creating a file for a blocking partition: {failure}") from failure
+    raise NetworkError(
+        f"a blocking partition needs a temporary file in {directory} ({REMEDY}): {failure}"
+    ) from failure
 
 
 @dataclass(frozen=True)
