@@ -122,6 +122,19 @@ def test_writer_never_waits(plane, tmp_path):
     partition.release()
 
 
+def test_large_region(plane):
+    """A region that needs several writes is read as it was written."""
+    environment = plane.environment()
+    partition = blocking(environment, 2, 600 * LEAST_PAGE)
+    values = [bytes([n % 2]) + n.to_bytes(2, "big") * 400 for n in range(700)]
+    plane.writing(partition).write(*values)
+    partition.finish()
+    for index in range(2):
+        got = read(plane, environment, environment, local=True, subpartition=index)
+        assert got == [*values[index::2], EndOfPartition()]
+    partition.release()
+
+
 STEPS = st.tuples(
     st.sampled_from(["record", "broadcast", "event", "flush"]),
     st.integers(0, 2),

@@ -11,7 +11,7 @@ pub use deserializer::{FramingLimits, RecordDeserializer};
 pub use records::Records;
 pub use serializer::{RecordSerializer, SerializationResult};
 pub use spill::SpillDirectories;
-pub(crate) use spill::{REMEDY, random_bytes};
+pub(crate) use spill::{REMEDY, WRITE_BYTES, random_bytes};
 
 /// Number of length bytes before every record.
 pub const LENGTH_BYTES: usize = 4;

@@ -16,8 +16,8 @@ use crate::sync::{Arc, Mutex};
 
 /// Attempts to find a free file name in one directory.
 const NAME_ATTEMPTS: usize = 10;
-/// Bytes of one write to a spill file: each makes the system allocate pages of about this size.
-const WRITE_BYTES: usize = 256 << 10;
+/// Bytes of one write to a temporary file: each makes the system allocate pages of about this size.
+pub(crate) const WRITE_BYTES: usize = 256 << 10;
 /// Maximum number of files kept for later records.
 const SPARE_FILES: usize = 4;
 /// Remedy for a file that cannot be written.

@@ -11,6 +11,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use penstock_memory::{Buffer, BufferConsumer, DataType, NetworkBufferPool};
 use super::subpartition::{AvailabilityListener, BufferAndBacklog, Released};
 use crate::error::{Error, Result};
 use crate::event::END_OF_PARTITION_BYTES;
-use crate::framing::REMEDY;
+use crate::framing::{REMEDY, WRITE_BYTES};
 use crate::sync::{Arc, Mutex};
 
 /// Bytes of the smallest page.
@@ -67,10 +68,15 @@ pub(crate) struct PartitionFile {
 
 #[derive(Debug)]
 struct FileState {
-    /// `None` once released or failed.
+    /// `None` once released or failed; its position is its end.
     file: Option<Arc<File>>,
+    /// Bytes in the file.
+    written: u64,
+    /// Pages and events of the next region, in order.
+    region: Vec<Buffer>,
+    /// Bytes in the file after the next region.
     end: u64,
-    /// Offsets of the pages in the current region, by address: those of broadcast data belong to
+    /// Offsets of the pages in the next region, by address: those of broadcast data belong to
     /// every subpartition and are written once.
     placed: HashMap<usize, u64>,
     error: Option<Error>,
@@ -82,6 +88,8 @@ impl PartitionFile {
             directory,
             state: Mutex::new(FileState {
                 file: Some(Arc::new(file)),
+                written: 0,
+                region: Vec::new(),
                 end: 0,
                 placed: HashMap::new(),
                 error: None,
@@ -89,35 +97,43 @@ impl PartitionFile {
         }
     }
 
-    /// Begins a region: the pages of the last one are used again.
-    pub(crate) fn begin_region(&self) {
-        self.state.lock().placed.clear();
-    }
-
-    /// Appends a page unless the region has it, and returns its offset; `None` once failed or
-    /// released.
-    fn append(&self, bytes: &[u8]) -> Option<u64> {
+    /// Adds a page to the next region unless the region has it, and returns its offset.
+    fn place(&self, page: &Buffer) -> u64 {
         let mut state = self.state.lock();
-        let address = bytes.as_ptr() as usize;
+        let address = page.as_slice().as_ptr() as usize;
         if let Some(offset) = state.placed.get(&address) {
-            return Some(*offset);
+            return *offset;
         }
         let offset = state.end;
-        match state.file.as_ref()?.write_all_at(bytes, offset) {
-            Ok(()) => {
-                state.end += bytes.len() as u64;
-                state.placed.insert(address, offset);
-                Some(offset)
-            }
+        state.end += page.size() as u64;
+        state.placed.insert(address, offset);
+        state.region.push(page.clone());
+        offset
+    }
+
+    /// Writes the next region, so that its pages are free; does nothing once failed or released.
+    pub(crate) fn write_region(&self) {
+        let (file, pages) = {
+            let mut state = self.state.lock();
+            state.placed.clear();
+            (state.file.clone(), std::mem::take(&mut state.region))
+        };
+        let Some(file) = file else {
+            return;
+        };
+        let result = write_pages(&file, &pages);
+        let mut state = self.state.lock();
+        match result {
+            Ok(()) => state.written = state.end,
             Err(error) => {
                 let doing = format!(
-                    "writing a blocking partition into {}, after {offset} bytes ({REMEDY})",
-                    self.directory.display()
+                    "writing a blocking partition into {}, after {} bytes ({REMEDY})",
+                    self.directory.display(),
+                    state.written
                 );
                 state.error = Some(Error::io(&doing, &error));
                 // The written bytes are useless.
                 state.file = None;
-                None
             }
         }
     }
@@ -140,6 +156,30 @@ impl PartitionFile {
     pub(crate) fn release(&self) {
         self.state.lock().file = None;
     }
+}
+
+/// Appends pages to a file, many in one call: the system allocates its pages by the call.
+fn write_pages(mut file: &File, pages: &[Buffer]) -> io::Result<()> {
+    let mut slices: Vec<_> = pages
+        .iter()
+        .map(|page| IoSlice::new(page.as_slice()))
+        .collect();
+    let mut rest = &mut slices[..];
+    while !rest.is_empty() {
+        let mut size = 0;
+        let fits = |slice: &&IoSlice<'_>| {
+            size += slice.len();
+            size <= WRITE_BYTES
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        match file.write_vectored(&rest[..count]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut rest, written),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Position of a buffer in the file: neighbouring pages, or an event.
@@ -209,8 +249,8 @@ impl BlockingSubpartition {
         Some(self.buffer_size)
     }
 
-    /// Moves finished buffers to the current region of the file, so that their pages are free.
-    pub(crate) fn write_finished(&self) {
+    /// Moves finished buffers to the next region of the file.
+    pub(crate) fn place_finished(&self) {
         let mut state = self.state.lock();
         while let Some(head) = state.pending.front_mut() {
             // Reads the writer's marker; `is_finished` alone may be stale.
@@ -219,9 +259,8 @@ impl BlockingSubpartition {
                 return;
             }
             let buffer = head.build();
-            if buffer.size() > 0
-                && let Some(offset) = self.file.append(buffer.as_slice())
-            {
+            if buffer.size() > 0 {
+                let offset = self.file.place(&buffer);
                 self.index(&mut state.extents, offset, &buffer);
             }
             state.pending.pop_front();

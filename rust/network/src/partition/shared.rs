@@ -355,12 +355,12 @@ impl PartitionShared {
         let Some(stored) = &self.stored else {
             return;
         };
-        stored.file.begin_region();
         for subpartition in &self.subpartitions {
             if let Subpartition::Blocking(blocking) = subpartition {
-                blocking.write_finished();
+                blocking.place_finished();
             }
         }
+        stored.file.write_region();
     }
 
     /// Publishes a blocking partition that is completely in its file: readers may begin, and the
