@@ -71,13 +71,9 @@ def parse_path(path: str) -> tuple[bool, tuple[Any, ...]]:
 _MISSING = object()
 
 
-class JsonNumber(decimal.Decimal):
-    """A number of a document, which keeps its digits."""
-
-
 def _load(text: str) -> Any:
     try:
-        return json.loads(text, parse_float=JsonNumber)
+        return json.loads(text, parse_float=decimal.Decimal)
     except (ValueError, RecursionError, decimal.InvalidOperation):
         raise JsonPathError(f"{text!r:.200} is not JSON") from None
 
@@ -294,10 +290,6 @@ class RawJson(str):
     __slots__ = ()
 
 
-#: The most digits of a number without an exponent: 1e999999999 would not fit into memory.
-_MOST_DIGITS = 400
-
-
 def _dumps(value: Any) -> str:
     """Format a value as JSON in one line, like Jackson."""
     if isinstance(value, RawJson):
@@ -308,19 +300,11 @@ def _dumps(value: Any) -> str:
         return "{" + ",".join(parts) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_dumps, value)) + "]"
-    if isinstance(value, JsonNumber):
-        return str(value)
     if isinstance(value, decimal.Decimal):
-        if abs(value.adjusted()) > _MOST_DIGITS:
-            return str(value)
-        return format(value, "f") if value == value.to_integral_value() else _plain(value)
+        return str(value)
     if isinstance(value, float):
         return java_double(value)
     return json.dumps(value, ensure_ascii=False)
-
-
-def _plain(value: decimal.Decimal) -> str:
-    return format(value.normalize(), "f") if value.adjusted() < 7 else str(value)
 
 
 def json_value(value: Any, kind: Any) -> Any:

@@ -13,15 +13,15 @@ from penstock.table import types
 from penstock.table.errors import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.casts import CastFailed, parse_date, parse_timestamp
-from penstock.table.functions.logic import cast_to
 from penstock.table.functions.registry import (
+    call,
     column_values,
     define,
     nullable_result,
     rowwise,
 )
 from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime, without_seconds
-from penstock.table.plan.expressions import Call, Expression
+from penstock.table.plan.expressions import Call, Expression, Literal
 from penstock.table.time_zones import is_time_zone, legacy_zone, time_zone
 
 if TYPE_CHECKING:
@@ -150,7 +150,9 @@ def parse_time_text(text: str, pattern: str) -> datetime.datetime | None:
 def _date_format_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     value, pattern = arguments
     if rules.is_text(value.type):
-        value = cast_to(value, types.TimestampType(3))
+        # As in Flink, which reads whole seconds only: other texts are NULL.
+        given = Literal(types.CharType(19, nullable=False), "yyyy-MM-dd HH:mm:ss")
+        value = call("TO_TIMESTAMP", value, given)
     if not rules.is_timestamp(value.type):
         raise ValidationException(f"DATE_FORMAT takes a timestamp, got <{value.type}>")
     return Call(STRING, "DATE_FORMAT", (value, pattern))
