@@ -153,7 +153,7 @@ class RankOperator(KeyedRelationalOperator):
         for place, ((group, _), rank) in enumerate(zip(known, old_ranks, strict=True)):
             tops[group].ranks.append(rank)
             tops[group].places.append(batch.num_rows + place)
-        replaced = self._replaced(grouped.groups.codes.tolist(), ranks.tolist(), tops, len(known))
+        replaced = self._replaced(grouped.groups.codes, ranks, tops, len(known))
         old = [*(row for _, row in known), None]
         self._emit_replaced(replacements, grouped, replaced, old)
         self._keep(grouped, tops, known)
@@ -183,13 +183,17 @@ class RankOperator(KeyedRelationalOperator):
         old = [rows[0] if rows else None for rows in grouped.kept]
         self._emit_replaced(replacements, grouped, replaced, old)
 
-    def _replaced(
-        self, codes: list[int], ranks: list[int], tops: list[_Top], known: int
-    ) -> Replaced:
+    def _replaced(self, codes: Any, ranks: Any, tops: list[_Top], known: int) -> Replaced:
         """Insert rows into the first ones of their groups; return those that stayed for a time."""
         none = len(codes) + known
+        # A row below a full top stays below it.
+        worst = int(ranks.max()) + 1
+        limits = [top.ranks[-1] if len(top.ranks) == self.last else worst for top in tops]
+        places = np.flatnonzero(ranks < np.array(limits, np.int64)[codes])
         rows, before = [], []
-        for place, (code, rank) in enumerate(zip(codes, ranks, strict=True)):
+        for place, code, rank in zip(
+            places.tolist(), codes[places].tolist(), ranks[places].tolist(), strict=True
+        ):
             top = tops[code]
             displaced = none
             if len(top.ranks) == self.last:
