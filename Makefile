@@ -161,7 +161,7 @@ bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure
 bench-checkpoints: $(STAMP)  ## the cost of checkpoints for a keyed sum with two million keys
 	$(BIN)/python benchmarks/checkpoints.py
 
-bench-sorting: $(STAMP)  ## the sorting of keyed BATCH inputs: CPU time and peak memory, native and pure
+bench-sorting: $(STAMP)  ## the sorting of keyed BATCH inputs and of stored outputs: CPU time and peak memory, native and pure
 	$(BIN)/python benchmarks/sorting.py
 
 bench-connectors: $(STAMP) build/kafka/jars  ## rates of connectors: Kafka, Parquet, CSV

@@ -66,7 +66,8 @@ def page(name: str, title: str, document: dict[str, Any], lost: list[str]) -> It
         yield "Million events a second, and the CPU time of an event in ns."
         yield ""
         rows = by_query(rows)
-    columns = [key for key in rows[0] if any(row.get(key) is not None for row in rows)]
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = [key for key in keys if any(row.get(key) is not None for row in rows)]
     yield "| " + " | ".join(columns) + " |"
     yield "|" + "---|" * len(columns)
     for row in rows:

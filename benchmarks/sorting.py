@@ -5,6 +5,10 @@
 A process for each sorter: the native one, which keeps serialised records and an index of normalised
 keys in segments, and its pure twin, which keeps the records themselves.  CPU time is that of the
 sorter; memory is the peak of the process beyond its start.
+
+Then a process for each stored output, of 8 and of 500 consumers: records of 100 bytes are written
+round robin, sorted by consumer in the managed memory that a task reserves, and read buffer by
+buffer, one consumer after the other.
 """
 
 from __future__ import annotations
@@ -21,6 +25,9 @@ import time
 from workloads import harness
 
 STEP = 10_000
+
+#: Consumers of the stored outputs.
+CONSUMERS = (8, 500)
 
 
 def measure(sorter: str, records: int, keys: int, managed_mib: int) -> dict[str, object]:
@@ -70,19 +77,61 @@ def measure(sorter: str, records: int, keys: int, managed_mib: int) -> dict[str,
     }
 
 
+def measure_output(consumers: int, records: int) -> dict[str, object]:
+    """Write and read a stored output in this process; return its CPU times and peak memory."""
+    from penstock._native.codec import Codec
+    from penstock.columns.column_batch import NO_TIMESTAMP
+    from penstock.network import load
+    from penstock.serialization.type_schema import schema_of
+    from penstock.taskexecutor.task.stored_output import MOST_BYTES
+
+    partition_id, value = bytes(60), bytes(93)
+    start = peak_mib()
+    with tempfile.TemporaryDirectory() as folder:
+        network = load("NetworkEnvironment", "native")(
+            executor_id="benchmark", token=bytes(32), temp_directories=[folder]
+        )
+        partition = network.create_result_partition(
+            partition_id, consumers, "BLOCKING", managed_bytes=MOST_BYTES
+        )
+        selector = load("make_selector", "native")("REBALANCE", consumers)
+        writer = load("RecordWriter", "native")(partition, selector, Codec(schema_of(None)))
+        began = time.process_time()
+        for _ in range(records):
+            writer.collect(value, NO_TIMESTAMP)
+        partition.finish()
+        written = time.process_time()
+        size = 0
+        for consumer in range(consumers):
+            gate = network.create_input_gate([(partition_id, consumer, None)])
+            gate.request_partitions()
+            while not gate.is_finished():
+                size += len(gate.next_buffer(60_000)[2])
+            gate.close()
+        ended = time.process_time()
+        network.close()
+    assert size > records * len(value)
+    return {
+        "write_cpu_s": round(written - began, 2),
+        "read_cpu_s": round(ended - written, 2),
+        "peak_mib": peak_mib() - start,
+    }
+
+
 def peak_mib() -> int:
     """Return the highest memory of this process so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 def main() -> None:
-    """Measure both sorters by turns."""
+    """Measure both sorters and the stored outputs by turns."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=5_000_000)
     parser.add_argument("--keys", type=int, default=500_000)
     parser.add_argument("--managed-mib", type=int, default=512)
     parser.add_argument("--smoke", action="store_true", help="few records, no result file")
     parser.add_argument("--sorter", choices=("native", "pure"), help="measure it in this process")
+    parser.add_argument("--consumers", type=int, help="measure their output in this process")
     options = parser.parse_args()
     if options.smoke:
         options.records, options.keys = 2 * STEP, 1000
@@ -90,13 +139,18 @@ def main() -> None:
         found = measure(options.sorter, options.records, options.keys, options.managed_mib)
         print(json.dumps(found))
         return
+    if options.consumers:
+        print(json.dumps(measure_output(options.consumers, options.records)))
+        return
     arguments = [f"--{name}={getattr(options, name)}" for name in ("records", "keys")]
     arguments.append(f"--managed-mib={options.managed_mib}")
+    measured = {sorter: ["--sorter", sorter] for sorter in ("native", "pure")}
+    measured |= {f"output for {n}": [f"--consumers={n}"] for n in CONSUMERS}
     rows = {}
-    for sorter in ("native", "pure"):
-        command = [sys.executable, __file__, *arguments, "--sorter", sorter]
-        rows[sorter] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        print(f"{sorter:8}", rows[sorter], flush=True)
+    for name, choice in measured.items():
+        command = [sys.executable, __file__, *arguments, *choice]
+        rows[name] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        print(f"{name:14}", rows[name], flush=True)
     for name in ("cpu_s", "peak_mib"):
         print(f"{name}: pure / native = {rows['pure'][name] / rows['native'][name]:.1f}")
     if not options.smoke:
