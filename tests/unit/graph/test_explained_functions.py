@@ -93,7 +93,7 @@ def looping(value):
         (looping, "called, it loops in line "),
         (abs, "called, it is no function of Python but a builtin_function_or_method"),
         (Scaled(), "called, it uses 'self', which the method is bound to"),
-        (lambda x, y: x, "called, it cannot be called with 1 positional arguments"),
+        (lambda x, *, y: x, "called, it has parameters that only keywords set"),
     ],
 )
 def test_a_map(function, fact):
