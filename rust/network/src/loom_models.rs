@@ -31,13 +31,13 @@ const NO_BACKLOG: i32 = -1;
 
 /// A reader's ear: keeps that there was something to hear.
 #[derive(Default)]
-struct Ear {
+pub(crate) struct Ear {
     heard: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Ear {
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let mut heard = self.heard.lock();
         while !std::mem::take(&mut *heard) {
             heard = self.changed.wait(heard);

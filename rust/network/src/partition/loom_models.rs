@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use loom::thread;
+use penstock_memory::{Buffer, BufferConsumer, DataType};
 
-use super::subpartition::Released;
+use super::blocking::{BlockingPosition, BlockingSubpartition, PartitionFile};
+use super::subpartition::{AvailabilityListener, Released};
 use super::task_events::TaskEvents;
 use crate::error::Error;
 use crate::event::OTHER_EVENT;
-use crate::loom_models::partition;
+use crate::framing::SpillDirectories;
+use crate::loom_models::{Ear, partition};
 use crate::sync::Arc;
 
 /// A task that waits for events gets each of them, in the order of each sender, and then learns
@@ -78,5 +81,42 @@ fn waiting_writer_learns_of_release() {
         reader.join().unwrap();
         releasing.join().unwrap();
         assert!(partition.wait_consumed(Duration::ZERO));
+    });
+}
+
+/// The reader of a blocking partition wakes when it is complete or released, whichever comes first:
+/// it reads the partition from its beginning or learns of the release.
+#[test]
+fn blocking_partition_is_complete_or_released() {
+    loom::model(|| {
+        let directories = SpillDirectories::default();
+        let (file, directory) = directories.create_file("a model", "partition").unwrap();
+        let file = Arc::new(PartitionFile::new(file, directory));
+        let partition = Arc::new(BlockingSubpartition::new(Arc::clone(&file), 8));
+        let ear = Arc::new(Ear::default());
+        let listener: Arc<dyn AvailabilityListener> = ear.clone();
+        partition.connect(listener).unwrap();
+        let releasing = {
+            let (partition, file) = (Arc::clone(&partition), Arc::clone(&file));
+            thread::spawn(move || {
+                partition.release(Released::Released);
+                file.release();
+            })
+        };
+        let page = Buffer::from_bytes([1], DataType::DataBuffer);
+        partition.add(BufferConsumer::finished(page));
+        partition.finish();
+        partition.place_finished();
+        file.write_region();
+        partition.publish();
+        ear.wait();
+        let mut at = BlockingPosition::default();
+        if let Ok(Some(first)) = partition.poll(&mut at) {
+            assert_eq!(first.buffer.as_slice(), [1]);
+            assert_eq!(first.next_type, DataType::EndOfPartition);
+        } else {
+            assert!(partition.released().is_some());
+        }
+        releasing.join().unwrap();
     });
 }
