@@ -1,7 +1,7 @@
 """Programs that store values in state and then mutate the values elsewhere.
 
-Keyed state holds the function's own objects, including later changes in place; operator and
-broadcast state hold copies.
+Keyed and broadcast state hold the function's own objects, including later changes in place;
+operator lists hold copies.
 """
 
 from penstock.common import Time, Types
@@ -152,9 +152,7 @@ def broadcasting(copied, base):
     class Own(base):
         def process_broadcast_element(self, value, ctx):
             state = ctx.get_broadcast_state(CONTENT)
-            value = copied(value)
             state.put(value[0], copied(value))
-            value.append("broadcast")
             yield copied(state.get(value[0]))
 
         def process_element(self, value, ctx):
@@ -191,7 +189,7 @@ def operator_state(harness, copied):
 
         def map(self, value):
             self.state.add(copied(value))
-            self.content.put("last", copied(value))
+            self.content.put("last", list(value))
             value.append("own")
             copied(self.state.get())[0].append("got")
             return [str(self.state.get()), str(self.content.get("last"))]
