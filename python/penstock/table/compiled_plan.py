@@ -144,4 +144,5 @@ def plan_exists(path: str, environment: TableEnvironment) -> bool:
 
 
 def _files(path: str, environment: TableEnvironment) -> FileSystem:
-    return FileSystems(environment.get_config().to_map()).of(path)
+    # Options of tables may contain passwords.
+    return FileSystems(environment.get_config().to_map(), is_private=True).of(path)

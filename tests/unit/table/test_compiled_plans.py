@@ -106,6 +106,7 @@ def test_statements_of_sql_write_and_execute_files(tables, tmp_path, monkeypatch
 def test_files_are_kept_if_the_program_asks_for_it(tables, tmp_path):
     plan, file = tables.compile_plan_sql(INSERT), tmp_path / "plan.json"
     plan.write_to_file(file)
+    assert file.stat().st_mode & 0o077 == 0  # it may contain passwords
     plan.write_to_file(file, ignore_if_exists=True)
     with pytest.raises(TableException, match="Cannot overwrite"):
         plan.write_to_file(str(file))
