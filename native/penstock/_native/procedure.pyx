@@ -40,8 +40,8 @@ if procedures.ACTIONS != (
 ):
     raise ImportError(f"actions that differ: {procedures.ACTIONS}")
 
-# After this many runs other threads get their turn: timers that fire in a row, and register the next
-# ones, run nothing else that would release the GIL or check for signals.
+# After this many runs other threads get their turn: timers that fire in a row, and register the
+# next ones, run nothing else that would release the GIL or check for signals.
 cdef enum:
     RUNS_OF_A_TURN = 1024
 
