@@ -187,7 +187,6 @@ def test_the_class_of_an_assigner_is_none():
 
 def test_functions_with_other_parameters_are_rejected_where_they_are_given():
     records = StreamExecutionEnvironment.get_execution_environment().from_collection([1, 2])
-    keyed = records.key_by(lambda n: n)
 
     @functools.wraps(lambda client, n: n)
     def with_client(n):
@@ -201,7 +200,6 @@ def test_functions_with_other_parameters_are_rejected_where_they_are_given():
         ),
         (lambda: records.filter(lambda: True), r"filter takes a function of one record"),
         (lambda: records.key_by(lambda: 1), r"key_by takes a function of one record"),
-        (lambda: keyed.reduce(lambda a: a), r"reduce takes a function of two records"),
         (
             lambda: records.join(records).where(abs).equal_to(abs).apply(lambda one: one),
             "join apply takes a function of two records, and ctx",

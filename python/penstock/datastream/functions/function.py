@@ -77,13 +77,13 @@ _HINTS: Final = {
 
 
 #: The numbers of records that plain functions receive, by the class for which they stand; the third
-#: argument of a join is its context.
+#: argument of a join is its context.  A `ReduceFunction` is not among them: PyFlink accepts any
+#: function there, and calls it only for the second record of a key.
 _RECORDS: Final = {
     "MapFunction": ("one record", (1,)),
     "FlatMapFunction": ("one record", (1,)),
     "FilterFunction": ("one record", (1,)),
     "KeySelector": ("one record", (1,)),
-    "ReduceFunction": ("two records", (2,)),
     "JoinFunction": ("two records, and ctx if it needs the context", (2, 3)),
     "CoGroupFunction": ("two lists of records, and ctx if it needs the context", (2, 3)),
 }
