@@ -166,7 +166,6 @@ class _Source:
         assert self.client is not None, "of a running job"
         cursor: str | None = ""
         fields = FilterFields()
-        is_empty = True
         while cursor is not None:
             query = urllib.parse.urlencode(
                 [
@@ -180,11 +179,9 @@ class _Source:
             page = self.client.ask(f"/jobs/{self.job}/state/scan?{query}")
             fields.add(page["fields"])
             if page["rows"]:
-                is_empty = False
                 yield from pa.ipc.open_stream(base64.b64decode(page["arrow"]))
             cursor = page["cursor"]
-        if is_empty:
-            fields.check()
+        fields.check()
 
 
 def _show_scan(

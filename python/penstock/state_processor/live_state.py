@@ -92,17 +92,13 @@ class StateOfTasks(LiveState):
     ) -> Iterator[pa.RecordBatch]:
         cursor: str | None = ""
         fields = FilterFields()
-        is_empty = True
         while cursor is not None:
             question = StateQuestion(self._operator, self._name, None, filters, cursor, batch_rows)
             answer = self._gateway.read_state(question)
-            for batch in batches_of(rows_of(answer), self._name):
-                is_empty = False
-                yield batch
+            yield from batches_of(rows_of(answer), self._name)
             fields.add(answer.fields)
             cursor = answer.cursor
-        if is_empty:
-            fields.check()
+        fields.check()
 
     def _scan_checkpoint(
         self, filters: tuple[Condition, ...], batch_rows: int
@@ -145,17 +141,14 @@ def scan_savepoint(
         CheckpointStorageError: A file of the checkpoint cannot be read.
     """
     fields = FilterFields(filters)
-    is_empty = True
     rows: list[list[Any]] = []
     for _, *entry in savepoint.keyed_state_entries(operator, state):
         row = [plain(part) for part in entry]
         fields.look(row)
         if fits(row, filters):
-            is_empty = False
             rows.append(row)
         if len(rows) >= batch_rows:
             yield from batches_of(rows, state)
             rows = []
-    if is_empty:
-        fields.check()
+    fields.check()
     yield from batches_of(rows, state)

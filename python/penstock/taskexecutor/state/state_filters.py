@@ -107,7 +107,7 @@ class FilterFields:
                 self.problems[name] = problem
 
     def check(self) -> None:
-        """Check that entries have the fields; for a scan that found none.
+        """Check, at the end of a scan, that entries have the fields; one that fits has all of them.
 
         Raises:
             WrongArgumentError: No entry has a field; the message names the nearest one.
