@@ -16,6 +16,9 @@ if TYPE_CHECKING:
         ObjectPath,
     )
 
+    #: A table, or a partition of it.
+    _Owner = tuple[ObjectPath, CatalogPartitionSpec | None]
+
 __all__ = ["CatalogColumnStatistics", "CatalogTableStatistics"]
 
 
@@ -95,14 +98,8 @@ class StoredStatistics(ABC):
     """
 
     def __init__(self) -> None:
-        self._of_tables: dict[ObjectPath, CatalogTableStatistics] = {}
-        self._of_columns: dict[ObjectPath, CatalogColumnStatistics] = {}
-        self._of_partitions: dict[
-            tuple[ObjectPath, CatalogPartitionSpec], CatalogTableStatistics
-        ] = {}
-        self._of_partition_columns: dict[
-            tuple[ObjectPath, CatalogPartitionSpec], CatalogColumnStatistics
-        ] = {}
+        self._of_rows: dict[_Owner, CatalogTableStatistics] = {}
+        self._of_columns: dict[_Owner, CatalogColumnStatistics] = {}
 
     @abstractmethod
     def get_table(self, table_path: ObjectPath) -> CatalogBaseTable:
@@ -127,27 +124,26 @@ class StoredStatistics(ABC):
     def get_table_statistics(self, table_path: ObjectPath) -> CatalogTableStatistics:
         """Return the statistics of a table."""
         self.get_table(table_path)
-        return self._of_tables.get(table_path, CatalogTableStatistics())
+        return self._of_rows.get((table_path, None), CatalogTableStatistics())
 
     def get_table_column_statistics(self, table_path: ObjectPath) -> CatalogColumnStatistics:
         """Return the statistics of a table's columns."""
         self.get_table(table_path)
-        return self._of_columns.get(table_path, CatalogColumnStatistics())
+        return self._of_columns.get((table_path, None), CatalogColumnStatistics())
 
     def get_partition_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogTableStatistics:
         """Return the statistics of a partition."""
         self.get_partition(table_path, partition_spec)
-        return self._of_partitions.get((table_path, partition_spec), CatalogTableStatistics())
+        return self._of_rows.get((table_path, partition_spec), CatalogTableStatistics())
 
     def get_partition_column_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogColumnStatistics:
         """Return the statistics of a partition's columns."""
         self.get_partition(table_path, partition_spec)
-        key = (table_path, partition_spec)
-        return self._of_partition_columns.get(key, CatalogColumnStatistics())
+        return self._of_columns.get((table_path, partition_spec), CatalogColumnStatistics())
 
     def bulk_get_partition_statistics(
         self, table_path: ObjectPath, partition_specs: Sequence[CatalogPartitionSpec]
@@ -169,7 +165,7 @@ class StoredStatistics(ABC):
     ) -> None:
         """Replace the statistics of a table."""
         if self._has_table(table_path, ignore_if_not_exists):
-            self._of_tables[table_path] = table_statistics
+            self._of_rows[table_path, None] = table_statistics
 
     def alter_table_column_statistics(
         self,
@@ -179,7 +175,7 @@ class StoredStatistics(ABC):
     ) -> None:
         """Replace the statistics of a table's columns."""
         if self._has_table(table_path, ignore_if_not_exists):
-            self._of_columns[table_path] = column_statistics
+            self._of_columns[table_path, None] = column_statistics
 
     def alter_partition_statistics(
         self,
@@ -190,7 +186,7 @@ class StoredStatistics(ABC):
     ) -> None:
         """Replace the statistics of a partition."""
         if self._has_partition(table_path, partition_spec, ignore_if_not_exists):
-            self._of_partitions[table_path, partition_spec] = partition_statistics
+            self._of_rows[table_path, partition_spec] = partition_statistics
 
     def alter_partition_column_statistics(
         self,
@@ -201,19 +197,13 @@ class StoredStatistics(ABC):
     ) -> None:
         """Replace the statistics of a partition's columns."""
         if self._has_partition(table_path, partition_spec, ignore_if_not_exists):
-            self._of_partition_columns[table_path, partition_spec] = column_statistics
+            self._of_columns[table_path, partition_spec] = column_statistics
 
     def _forget_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec | None = None
     ) -> None:
         """Drop the statistics of a partition, or of a table with its partitions."""
-        if partition_spec is None:
-            self._of_tables.pop(table_path, None)
-            self._of_columns.pop(table_path, None)
-        stores: tuple[dict[tuple[ObjectPath, CatalogPartitionSpec], Any], ...] = (
-            self._of_partitions,
-            self._of_partition_columns,
-        )
+        stores: tuple[dict[_Owner, Any], ...] = (self._of_rows, self._of_columns)
         for store in stores:
             for path, spec in list(store):
                 if path == table_path and partition_spec in (None, spec):
