@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import mmap
 import os
-import secrets
 import struct
-import tempfile
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.common.options.cluster import TEMPORARY_FOLDERS
 from penstock.errors import CorruptStreamError, NetworkError
+from penstock.network.pure.memory.temporary_file import REMEDY, create_temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +24,6 @@ SPILL_THRESHOLD_BYTES = 5 << 20
 """Longest record that is gathered in memory."""
 
 MIN_SPILL_THRESHOLD_BYTES = 100 << 10
-_FILE_ATTEMPTS = 10
-REMEDY = f"make room there or name other folders in {TEMPORARY_FOLDERS.key}"
 _LENGTH = struct.Struct(">i")
 
 
@@ -144,7 +139,7 @@ class _SpillFile:
 
     def __init__(self, directories: list[str]) -> None:
         self.size = 0
-        self._descriptor = _create(directories)
+        self._descriptor, _ = create_temporary_file(directories, "a long record", "inputchannel")
         self.close = weakref.finalize(self, os.close, self._descriptor)
 
     def write(self, data: bytes | memoryview) -> None:
@@ -164,36 +159,3 @@ class _SpillFile:
         if self.size == 0:
             return memoryview(b"")
         return memoryview(mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ))
-
-
-def _create(directories: list[str]) -> int:
-    """Open a file without a name in one of the directories, starting at a random one.
-
-    A directory that fails is dropped unless it is the last.
-
-    Returns:
-        Its descriptor.
-
-    Raises:
-        NetworkError: no directory can hold the file.
-    """
-    candidates = directories or [tempfile.gettempdir()]
-    start = secrets.randbelow(len(candidates))
-    for attempt in range(_FILE_ATTEMPTS):
-        directory = candidates[(start + attempt) % len(candidates)]
-        path = Path(directory, f"{secrets.token_hex(20)}.inputchannel")
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            if len(candidates) == 1:
-                raise NetworkError(
-                    f"a long record needs a temporary file in {directory} ({REMEDY}): "
-                    f"{error.strerror}"
-                ) from error
-            candidates.remove(directory)
-            continue
-        path.unlink()
-        return descriptor
-    raise NetworkError(f"no temporary file for a long record could be made in {candidates}")

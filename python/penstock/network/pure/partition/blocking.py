@@ -13,8 +13,6 @@ The file has no name, so nothing stays on disk however the process ends.
 from __future__ import annotations
 
 import os
-import random
-import tempfile
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -28,11 +26,11 @@ from penstock.errors import (
 )
 from penstock.network.data_type import DataType
 from penstock.network.events import EndOfPartition, serialize_event
-from penstock.network.pure.framing.deserializer import REMEDY
 from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer
 from penstock.network.pure.memory.buffer_builder import BufferConsumer
 from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
 from penstock.network.pure.memory.segment import MemorySegment
+from penstock.network.pure.memory.temporary_file import REMEDY, create_temporary_file
 from penstock.network.pure.partition.subpartition import REFUSED
 from penstock.network.pure.partition.view import (
     AvailabilityListener,
@@ -84,8 +82,10 @@ class PartitionFile:
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._lock = threading.Lock()
-        file, self._directory = _nameless_file(directories)
-        self._file: IO[bytes] | None = file
+        descriptor, self._directory = create_temporary_file(
+            list(directories), "a blocking partition", "partition"
+        )
+        self._file: IO[bytes] | None = os.fdopen(descriptor, "r+b", buffering=0)
         self._end = 0
         # Broadcast pages belong to every subpartition and are written once.
         self._placed: dict[MemorySegment, int] = {}
@@ -145,27 +145,6 @@ class PartitionFile:
             if self._file is not None:
                 self._file.close()
                 self._file = None
-
-
-def _nameless_file(directories: Sequence[str]) -> tuple[IO[bytes], str]:
-    """Open a file in the first directory that allows it, starting at a random one; return both.
-
-    Raises:
-        NetworkError: no directory allows it.
-    """
-    candidates = random.sample(directories, len(directories)) or [tempfile.gettempdir()]
-    failure: OSError | None = None
-    for directory in candidates:
-        try:
-            return (
-                tempfile.TemporaryFile(dir=directory, suffix=".partition", buffering=0),
-                directory,
-            )
-        except OSError as error:
-            failure = error
-    raise NetworkError(
-        f"a blocking partition needs a temporary file in {directory} ({REMEDY}): {failure}"
-    ) from failure
 
 
 @dataclass(frozen=True)
