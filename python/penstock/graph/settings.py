@@ -27,7 +27,7 @@ class GraphSettings:
         buffer_timeout_ms: Flush interval of operators without one of their own.
         auto_generate_uids: Whether operators without a uid get an id from the topology.
         batch: Whether the job runs in BATCH execution mode.
-        blocking_shuffles: Whether in BATCH mode every edge that is not forward stores its data
+        blocking_shuffles: Whether in BATCH mode every edge between stages stores its data
             until the producer has finished.
         configuration: The job's configuration as it reaches the workers.
         checkpoint_interval_ms: Interval of checkpoints; None turns them off.

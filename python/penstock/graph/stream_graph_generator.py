@@ -71,6 +71,8 @@ class StreamGraphGenerator:
         for transformation in self._roots:
             self._transform(transformation)
         self._group_iterations()
+        if self._settings.batch and self._settings.blocking_shuffles:
+            self._separate_stages()
         settle_edges(self._graph)
         if self._settings.checks_unaligned:
             refuse_where_unsafe(self._graph)
@@ -230,6 +232,21 @@ class StreamGraphGenerator:
                     and not edge.partitioner.is_forward
                 )
                 edge.exchange_mode = ExchangeMode.BATCH if blocking else ExchangeMode.PIPELINED
+
+    def _separate_stages(self) -> None:
+        """Store the data of every edge at which two ways from one operator may join.
+
+        A stage could otherwise wait for data that it produces itself, or that a stage produces
+        which waits for it.
+        """
+        behind_forks: set[int] = set()
+        for node in self._graph.nodes.values():
+            sources = [self._graph.nodes[edge.source_id] for edge in node.in_edges]
+            if any(len(s.out_edges) > 1 or s.id in behind_forks for s in sources):
+                behind_forks.add(node.id)
+                if len(sources) > 1:
+                    for edge in node.in_edges:
+                        edge.exchange_mode = ExchangeMode.BATCH
 
     # Properties of edges --------------------------------------------------------------------
 

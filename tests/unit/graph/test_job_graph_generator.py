@@ -197,6 +197,24 @@ def test_streaming_is_pipelined_and_batch_may_block():
     assert types(batch=True, blocking_shuffles=True) == {BLOCKING}
 
 
+def test_a_stage_does_not_wait_for_its_own_data():
+    """M38: edges at which two ways from one operator join are blocking."""
+    program = Program(parallelism=2, batch=True, blocking_shuffles=True)
+    first = program.map(program.source(), "A")
+    far = program.map(program.partition(first, p.REBALANCE), "Far")
+    union = program.map(t.UnionTransformation([first, far]), "Union")
+    graph = program.stream_graph()
+    assert between(graph, first, union).exchange_mode is p.ExchangeMode.BATCH
+    assert between(graph, far, union).exchange_mode is p.ExchangeMode.BATCH
+
+
+def test_separate_inputs_of_a_union_run_in_its_stage():
+    program = Program(parallelism=2, batch=True, blocking_shuffles=True)
+    first, second = (program.map(program.source(name), name) for name in "AB")
+    union = program.map(t.UnionTransformation([first, second]), "Union")
+    assert between(program.stream_graph(), first, union).exchange_mode is p.ExchangeMode.PIPELINED
+
+
 def test_co_location_and_slot_groups():
     program = Program(parallelism=3)
     a = program.source("A", 1)
