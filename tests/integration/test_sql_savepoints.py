@@ -10,6 +10,7 @@ from penstock.errors import InvalidProgramError, JobExecutionError
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.udf import udf
 from recovery.savepoint_programs import asked
+from support.sessions import eventually
 
 ROWS = 6_000
 KEYS = 5
@@ -117,3 +118,37 @@ def test_state_of_a_query_survives_failures(tmp_path, backend):
     with tables.execute_sql(sql).collect() as rows:
         assert last_rows(rows, {}) == WANTED
     assert marker.exists()
+
+
+def test_a_compiled_plan_continues_from_the_savepoint_of_its_job(tmp_path, backend):
+    """Emit the first number of each key, which needs the keys that have come before."""
+    plan, rows, passed = tmp_path / "plan.json", tmp_path / "rows", tmp_path / "passed"
+    first = (
+        f"SELECT k, n FROM (SELECT n % {KEYS} AS k, n, ROW_NUMBER() OVER (PARTITION BY n % {KEYS} "
+        "ORDER BY PROCTIME()) AS place FROM (SELECT seen(n) AS n FROM numbers)) WHERE place = 1"
+    )
+    sink = (
+        "CREATE TABLE firsts (k BIGINT, n BIGINT) "
+        f"WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = 'file://{rows}')"
+    )
+
+    @udf(result_type=DataTypes.BIGINT())
+    def seen(number):
+        if number == 2 * KEYS:
+            passed.touch()
+        return number
+
+    def started(numbers, **options):
+        tables = environment(backend, numbers, parallelism__default="1", **options)
+        tables.create_temporary_function("seen", seen)
+        tables.execute_sql(sink)
+        if not plan.exists():
+            tables.execute_sql(f"COMPILE PLAN '{plan}' FOR INSERT INTO firsts {first}")
+        return tables.execute_sql(f"EXECUTE PLAN '{plan}'")
+
+    client = started(SLOW_NUMBERS).get_job_client()
+    eventually(passed.exists, "the tenth row")
+    path = asked(client.stop_with_savepoint, False, str(tmp_path / "savepoints"))
+    started(NUMBERS, execution__state_recovery__path=path).wait()
+    found = [line for path in rows.glob("[!._]*") for line in path.read_text().splitlines()]
+    assert sorted(found) == sorted(f"{n % KEYS},{n}" for n in range(1, KEYS + 1))
