@@ -81,6 +81,29 @@ def test_a_statement_that_is_planned_again_continues(tmp_path, backend):
     assert restored(path, filtered, backend, table__exec__state__ttl="1 h") == WANTED
 
 
+def test_open_windows_continue_with_another_parallelism(tmp_path, backend):
+    """The rows of a window that was open at the savepoint are in one result."""
+    timed = NUMBERS.replace(
+        "BIGINT)", "BIGINT, ts AS TO_TIMESTAMP_LTZ(n, 3), WATERMARK FOR ts AS ts)"
+    ).replace(str(ROWS), "900")
+    sql = (
+        f"SELECT n % {KEYS}, window_end, COUNT(*), SUM(n) FROM TABLE(HOP(TABLE numbers, "
+        "DESCRIPTOR(ts), INTERVAL '0.02' SECOND, INTERVAL '0.06' SECOND)) "
+        f"GROUP BY n % {KEYS}, window_start, window_end"
+    )
+    found = []
+    result = environment(backend, timed.replace("'3000'", "'300'")).execute_sql(sql)
+    with result.collect() as rows:
+        found += [next(rows) for _ in range(KEYS)]
+        path = asked(result.get_job_client().stop_with_savepoint, False, str(tmp_path))
+        found += rows
+    options = {"execution__state_recovery__path": path, "parallelism__default": "3"}
+    with environment(backend, timed, **options).execute_sql(sql).collect() as rows:
+        found += rows
+    with environment(backend, timed).execute_sql(sql).collect() as rows:
+        assert sorted(map(tuple, found)) == sorted(map(tuple, rows))
+
+
 def test_another_plan_is_refused_with_what_differs(tmp_path):
     path = savepoint(tmp_path)
     with pytest.raises((InvalidProgramError, JobExecutionError)) as caught:

@@ -274,10 +274,12 @@ class Translation(OperatorBuilder):
         if sessions is not None:
             return self._session_aggregate(node, sessions)
         start, end = node.bounds
+        partition = tuple(k for k in node.keys if k not in (start, end, node.time_index))
         settings: dict[str, Any] = {
             "input": node.input.schema,
             "output": node.schema,
             "keys": node.keys,
+            "partition": partition,
             "calls": node.calls,
             "end_index": end,
             "has_kinds": self._changelog.is_updating(node.input),
@@ -295,9 +297,8 @@ class Translation(OperatorBuilder):
                 "time_index": node.time_index,
                 "size_ms": 0 if is_session else function.window.size_ms,
             }
-        keys = tuple(k for k in node.keys if k not in (start, end, node.time_index))
         before = self.translate(node.input)
-        return self._keyed(before, keys, kind, "WindowAggregate", node, **settings)
+        return self._keyed(before, partition, kind, "WindowAggregate", node, **settings)
 
     def _session_aggregate(
         self, node: n.WindowAggregate, sessions: AggregatedSessions

@@ -30,7 +30,7 @@ class PartialGroup(NamedTuple):
 
     Attributes:
         key: The values of the key.
-        text: The `key_text` of the key.
+        text: The `key_text` of the key, or of its part in the exchange.
         extra: The value of the column beside the key; None without it.
         rows: The number of rows.
         values: The accumulators of the calls.
@@ -57,9 +57,13 @@ class PartialAggregates:
         rows: The number of rows that were aggregated on columns, for a metric.
     """
 
-    def __init__(self, keys: Sequence[int], calls: Sequence[AggregateCall]) -> None:
+    def __init__(
+        self, keys: Sequence[int], calls: Sequence[AggregateCall], partition: Sequence[int]
+    ) -> None:
         """Create aggregates for calls that can be merged; see `of`."""
         self._keys = tuple(keys)
+        #: The places in the key of the columns of the exchange.
+        self._places = [self._keys.index(position) for position in partition]
         self._calls = tuple(calls)
         self.rows = 0
 
@@ -70,12 +74,21 @@ class PartialAggregates:
         input: Schema,
         keys: Sequence[int],
         calls: Sequence[AggregateCall],
+        partition: Sequence[int] | None = None,
     ) -> PartialAggregates | None:
-        """Return the aggregates of an operator on columns; None if they need single rows."""
+        """Return the aggregates of an operator on columns; None if they need single rows.
+
+        Args:
+            context: The operator's context.
+            input: The columns of the input.
+            keys: The positions of the columns that make a group.
+            calls: The aggregates, over columns.
+            partition: Those of the keys that `PartialGroup.text` has; None for all.
+        """
         kinds = [input.fields[key].type for key in keys]
         if not all(map(_is_plain, kinds)) or not all(map(is_mergeable, calls)):
             return None
-        made = cls(keys, calls)
+        made = cls(keys, calls, keys if partition is None else partition)
         context.metric_group().gauge("numRowsAggregatedInColumns", lambda: made.rows)
         return made
 
@@ -138,9 +151,9 @@ class PartialAggregates:
         names = [f"k{i}" for i in range(len(self._keys))]
         keys = list(map(values, names))
         texts = [key_text(())] * rows
-        if names:
+        if self._places:
             columns = [grouped.column(name).combine_chunks() for name in names]
-            texts = key_texts(pa.RecordBatch.from_arrays(columns, names), range(len(names)))
+            texts = key_texts(pa.RecordBatch.from_arrays(columns, names), self._places)
         counts = values("n_count")
         accumulators: list[list[Any]] = []
         for position, call in enumerate(self._calls):

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.sessions import SessionAssigner
-from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import (
     WindowAggregateOperator,
     WindowAssigner,
@@ -121,31 +120,28 @@ class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):
     def open(self) -> None:
         """Register timers for the windows that are open."""
         super().open()
-        self._timers.register(self.ends)
+        self._timers.register(self.ends.values())
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
-        ends = self.local.utc_ends(
-            milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
-        )
         if self.size_ms and self.watermark > MIN_TIMESTAMP:
-            batch, ends = self._moved(batch, ends)
-        self.add_rows(batch, ends)
-        self._timers.register(self.ends)
+            batch = self._moved(batch)
+        self.add_rows(batch)
+        self._timers.register(self.ends.values())
 
-    def _moved(self, batch: pa.RecordBatch, ends: Any) -> tuple[Any, Any]:
-        """Move late rows to later windows; return the rows and the ends of their windows."""
-        behind = self.watermark + 1 - ends
+    def _moved(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows, late ones in later windows."""
+        behind = self.watermark + 1 - self.utc_ends(batch)
         steps = np.where(behind >= 0, behind // self.size_ms + 1, 0)
         if not steps.any():
-            return batch, ends
+            return batch
         self.moved_rows += int((steps > 0).sum())
         by = pa.array(steps * self.size_ms, pa.duration("ms"))
         for place in self.places:
             column, field = batch.column(place), batch.schema.field(place)
             moved = pa.compute.add(column, by).cast(field.type)
             batch = batch.set_column(place, field, moved)
-        return batch, ends + steps * self.size_ms
+        return batch
 
     def process_watermark(self, timestamp: int) -> None:
         """Ignore watermarks: timers end windows."""

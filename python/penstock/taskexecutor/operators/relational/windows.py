@@ -21,11 +21,13 @@ from penstock.taskexecutor.operators.relational.batches import (
     kinds_of,
     selected_rows,
 )
-from penstock.taskexecutor.operators.relational.key_texts import key_text
+from penstock.taskexecutor.operators.relational.key_texts import key_text, texts_of
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.nodes import Window
@@ -170,6 +172,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         input: Schema,
         output: Schema,
         keys: tuple[int, ...],
+        partition: tuple[int, ...],
         calls: tuple[AggregateCall, ...],
         end_index: int,
         has_kinds: bool,
@@ -184,6 +187,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
             input: The columns of the input.
             output: The columns of the output.
             keys: Positions of the columns that make a group, those of the window among them.
+            partition: The same without those of the window: the columns of the exchange.
             calls: The aggregates, over columns.
             end_index: The position of window_end.
             has_kinds: Whether batches of the input have row kinds.
@@ -193,26 +197,50 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=False)
         self.keys = keys
+        self.partition = partition
         self.partials = None
         if not has_kinds and not is_one_phase:
-            self.partials = PartialAggregates.of(context, input, keys, calls)
+            self.partials = PartialAggregates.of(context, input, keys, calls, partition)
         self.calls = AggregateCalls(context, calls, may_retract=has_kinds)
         self.end_index = end_index
         self.local = LocalTime(session, is_zoned=is_zoned)
-        #: By window end in UTC, as namespace, and key: the key's values, the number of rows and the
-        #: accumulators.  They are tuples, which the garbage collector need not check again.
+        #: By local window end, as namespace, and key of the exchange: the values of ``keys``, the
+        #: number of rows and the accumulators.  They are tuples, which the garbage collector need
+        #: not check again.
         self.table = context.keyed_state.table("windows", "value")
-        self.ends: set[int] = set()
+        #: By local window end: the end in UTC.
+        self.ends: dict[int, int] = {}
         self.watermark = MIN_TIMESTAMP
         self.late_rows = 0
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
     def open(self) -> None:
         """Note the windows that are open, and open the user functions."""
-        self.ends = {
+        self._convert()
+        self._note(
             found.namespace for found in self.table.namespaces() if found.namespace is not None
-        }
+        )
         self.calls.functions.open()
+
+    def _convert(self) -> None:
+        """Convert groups of release 1.0, by window end in UTC and text of all ``keys``."""
+        places = [self.keys.index(position) for position in self.partition]
+        end_place = self.keys.index(self.end_index)
+        converted = []
+        for found in self.table.namespaces():
+            entries = list(found.items())
+            if entries and entries[0][0] == key_text(entries[0][1][0]):
+                converted += [group for _, group in entries]
+                found.clear()
+        for group in converted:
+            end = (group[0][end_place] - _EPOCH) // _MILLISECOND
+            self.table.map(end).put(key_text([group[0][i] for i in places]), group)
+
+    def _note(self, ends: Iterable[int]) -> None:
+        """Note open windows by their local ends."""
+        new = [end for end in ends if end not in self.ends]
+        if new:
+            self.ends |= zip(new, self.local.utc_ends(np.array(new)).tolist(), strict=True)
 
     def close(self) -> None:
         """Close the user functions."""
@@ -220,21 +248,23 @@ class WindowAggregateOperator(KeyedRelationalOperator):
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
-        ends = self.local.utc_ends(
-            milliseconds(batch.column(self.end_index)).to_numpy(zero_copy_only=False)
-        )
-        late = ends - 1 <= self.watermark
+        late = self.utc_ends(batch) - 1 <= self.watermark
         if late.any():
             self.late_rows += int(late.sum())
             batch = batch.filter(pa.array(~late))
-            ends = ends[~late]
             if not batch.num_rows:
                 return
-        self.add_rows(batch, ends)
+        self.add_rows(batch)
 
-    def add_rows(self, batch: pa.RecordBatch, ends: Any) -> None:
-        """Add rows to the groups of their windows, which end at an array of ms."""
-        groups = None if self.partials is None else self.partials.groups(batch, pa.array(ends))
+    def utc_ends(self, batch: pa.RecordBatch) -> Any:
+        """Return the UTC ends of the windows of rows, as a numpy array of ms."""
+        ends = milliseconds(batch.column(self.end_index))
+        return self.local.utc_ends(ends.to_numpy(zero_copy_only=False))
+
+    def add_rows(self, batch: pa.RecordBatch) -> None:
+        """Add rows to the groups of their windows."""
+        ends = milliseconds(batch.column(self.end_index))
+        groups = None if self.partials is None else self.partials.groups(batch, ends)
         if groups is not None:
             maps: dict[int, Any] = {}
             for key, text, end, rows, values in groups:
@@ -244,25 +274,26 @@ class WindowAggregateOperator(KeyedRelationalOperator):
                 _, count, kept = windows.get(text) or (None, 0, self.calls.empty)
                 merged = tuple(self.calls.merge(kept, values))
                 windows.put(text, (key, count + rows, merged))
-            self.ends.update(maps)
+            self._note(maps)
             return
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)
+        texts = texts_of(selected_rows(batch, self.partition))
         arguments = self.calls.arguments(batch)
         touched: dict[tuple[Any, ...], list[Any]] = {}
-        for row, (end, key) in enumerate(zip(ends.tolist(), keys, strict=True)):
-            place = (end, key_text(key))
+        places = zip(ends.to_pylist(), texts, strict=True)
+        for row, (place, key) in enumerate(zip(places, keys, strict=True)):
             group = touched.get(place)
             if group is None:
-                group = self.table.map(end).get(place[1])
+                group = self.table.map(place[0]).get(place[1])
                 group = [key, 0, self.calls.create()] if group is None else list(group)
                 group[2] = list(group[2])
                 touched[place] = group
             is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
             group[1] += 1 if is_added else -1
             self.calls.change(group[2], arguments, row, is_added=is_added)
+        self._note(end for end, _ in touched)
         for (end, text), (key, rows, values) in touched.items():
-            self.ends.add(end)
             self.table.map(end).put(text, (key, rows, tuple(values)))
 
     def process_watermark(self, timestamp: int) -> None:
@@ -273,7 +304,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
 
     def emit_until(self, timestamp: int) -> None:
         """Emit the windows whose last ms has passed."""
-        for end in sorted(end for end in self.ends if end - 1 <= timestamp):
+        for end in sorted(end for end, utc in self.ends.items() if utc - 1 <= timestamp):
             groups = self.table.map(end)
             rows = [
                 (*key, *self.calls.results(values))
@@ -283,5 +314,5 @@ class WindowAggregateOperator(KeyedRelationalOperator):
             self.changes.extend(INSERT, rows)
             groups.clear()
             self.table.drop_if_empty(end)
-            self.ends.discard(end)
+            del self.ends[end]
         self.flush()
