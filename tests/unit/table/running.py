@@ -50,9 +50,17 @@ class RunningQuery:
     """One query in a harness; several may run one after the other."""
 
     def __init__(
-        self, sql, tables, *, is_streaming=True, settings=None, restored=None, time_zone="UTC"
+        self,
+        sql,
+        tables,
+        *,
+        is_streaming=True,
+        settings=None,
+        restored=None,
+        time_zone="UTC",
+        configuration=None,
     ):
-        self.harness = PipelineTestHarness()
+        self.harness = PipelineTestHarness(configuration)
         self.tables = {table.name: table for table in tables}
         nodes = {}
         for table in tables:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.groups import Groups, numbered
-from penstock.taskexecutor.operators.relational.batches import rows_of
-from penstock.taskexecutor.operators.relational.join_pairs import MOST_PLACED
+from penstock.taskexecutor.operators.relational.batches import rows_of, selected_rows, values_of
+from penstock.taskexecutor.operators.relational.join_pairs import MOST_PLACED, PlacedRows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
+from penstock.taskexecutor.operators.relational.stored_rows import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
-    from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs
+    from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, NumberedRows
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
@@ -26,10 +27,39 @@ _Row = tuple[Any, ...]
 LEAST_ROWS: Final = 32
 
 
-class InnerJoin:
-    """Reads and writes the state of each key of a batch once, and finds its pairs by numbers.
+class Partners(Protocol):
+    """The rows of one side that have the keys of a batch.
 
-    By key, a side has the list of its rows in order of arrival.
+    Attributes:
+        counts: The number of rows of each key, as a numpy array.
+    """
+
+    counts: Any
+
+    def of(self, codes: Any, sizes: Any) -> PlacedRows | NumberedRows:
+        """Return the partners of some rows, one after the other.
+
+        Args:
+            codes: By row, the position of its key.
+            sizes: By row, the number of its partners.
+        """
+
+
+class Sides(Protocol):
+    """The rows of both sides by key."""
+
+    #: Whether keys are their texts; else they are values.
+    has_texts: bool
+
+    def partners(self, side: int, keys: list[Any]) -> Partners:
+        """Return the rows of a side that have some keys, which differ."""
+
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, keys: list[Any]) -> None:
+        """Add the rows of a batch, given its groups by key and the key of each group."""
+
+
+class InnerJoin:
+    """Looks up each key of a batch once, and finds the pairs of its rows by numbers.
 
     Attributes:
         batches: The batches that were grouped by key, for a metric.
@@ -39,9 +69,8 @@ class InnerJoin:
         self,
         context: OperatorContext,
         pairs: JoinPairs,
-        sides: tuple[KeyedRows, ...],
+        sides: Sides,
         keys: tuple[tuple[int, ...], tuple[int, ...]],
-        widths: tuple[int, ...],
         *,
         equates_nulls: bool,
     ) -> None:
@@ -50,15 +79,13 @@ class InnerJoin:
         Args:
             context: The operator's context.
             pairs: Creates the batches of pairs.
-            sides: The state of both sides.
+            sides: The rows of both sides.
             keys: By side, the positions of the columns of the key.
-            widths: By side, the number of columns.
             equates_nulls: Whether NULL equals NULL.
         """
         self._pairs = pairs
         self._sides = sides
         self._keys = keys
-        self._widths = widths
         self._equates_nulls = equates_nulls
         self.batches = 0
         context.metric_group().gauge("numBatchesByKey", lambda: self.batches)
@@ -70,41 +97,86 @@ class InnerJoin:
         if not batch.num_rows:
             return
         self.batches += 1
-        groups, texts = self._grouped(side, batch)
-        self._keep(side, groups, texts, rows_of(batch, self._widths[side]))
-        other = self._sides[1 - side]
-        found = [plain_rows(other.get(text)) for text in texts]
-        counts = np.fromiter(map(len, found), np.int64, len(found))
+        groups, keys = keys_of(batch, self._keys[side], has_texts=self._sides.has_texts)
+        self._sides.keep(side, batch, groups, keys)
+        partners = self._sides.partners(1 - side, keys)
+        counts = partners.counts
         if not counts.any():
             return
         for codes, rows in _parts(groups.codes, counts):
-            others, starts = _flat(found, np.unique(codes), counts)
             sizes = counts[codes]
-            positions = np.repeat(rows, sizes)
-            # The number of each pair among those of its row.
-            numbers = np.arange(len(positions)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            places = np.repeat(starts[codes], sizes) + numbers
-            yield from self._pairs.placed(side, batch, positions, others, places)
+            others = partners.of(codes, sizes)
+            yield from self._pairs.placed(side, batch, np.repeat(rows, sizes), others)
 
-    def _grouped(self, side: int, batch: pa.RecordBatch) -> tuple[Groups, list[str]]:
-        """Return the groups of a batch by key, and the text of each key."""
-        keys = self._keys[side]
-        columns = [batch.column(key) for key in keys]
-        if batch.num_rows >= LEAST_ROWS and are_groupable([column.type for column in columns]):
-            groups = numbered(columns)
-            return groups, key_texts(batch.take(pa.array(groups.firsts)), keys)
-        numbers: dict[str, int] = {}
-        codes = [numbers.setdefault(text, len(numbers)) for text in key_texts(batch, keys)]
-        return Groups(np.array(codes, np.int64), len(numbers)), list(numbers)
 
-    def _keep(self, side: int, groups: Groups, texts: list[str], rows: list[_Row]) -> None:
-        own = self._sides[side]
+class KeyedSides:
+    """The rows of both sides in keyed state: by the text of a key, a list in order of arrival."""
+
+    has_texts = True
+
+    def __init__(self, sides: tuple[KeyedRows, ...], widths: tuple[int, ...]) -> None:
+        """Wrap the state of both sides, given the number of their columns."""
+        self._sides = sides
+        self._widths = widths
+
+    def partners(self, side: int, keys: list[Any]) -> Partners:
+        """Return the rows of a side that have some keys; see `Sides`."""
+        state = self._sides[side]
+        return _ListedPartners([plain_rows(state.get(text)) for text in keys])
+
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, keys: list[Any]) -> None:
+        """Add the rows of a batch; see `Sides`."""
+        state = self._sides[side]
+        rows = rows_of(batch, self._widths[side])
         ordered = [rows[place] for place in groups.order.tolist()]
         starts, sizes = groups.starts.tolist(), groups.sizes.tolist()
-        for text, start, size in zip(texts, starts, sizes, strict=True):
-            found = plain_rows(own.get(text)) or []
+        for text, start, size in zip(keys, starts, sizes, strict=True):
+            found = plain_rows(state.get(text))
             found += ordered[start : start + size]
-            own.put(text, found)
+            state.put(text, found)
+
+
+class _ListedPartners:
+    """Partners as lists of rows, by key."""
+
+    def __init__(self, found: list[list[_Row]]) -> None:
+        self._found = found
+        self.counts = np.fromiter(map(len, found), np.int64, len(found))
+
+    def of(self, codes: Any, sizes: Any) -> PlacedRows:
+        """Return the partners of some rows; see `Partners`."""
+        keys = np.unique(codes)
+        starts = np.zeros(len(self.counts), np.int64)
+        starts[keys] = np.cumsum(self.counts[keys]) - self.counts[keys]
+        rows = [row for key in keys.tolist() for row in self._found[key]]
+        return PlacedRows(rows, spread(starts[codes], sizes))
+
+
+def keys_of(
+    batch: pa.RecordBatch, keys: Sequence[int], *, has_texts: bool
+) -> tuple[Groups, list[Any]]:
+    """Return the groups of a batch by key, and the key of each group.
+
+    Args:
+        batch: The rows.
+        keys: Positions of the columns of the key.
+        has_texts: Whether keys are texts, for columns of any type.  Else a key is the tuple of the
+            values, or the value of a single column.
+    """
+    columns = [batch.column(key) for key in keys]
+    if batch.num_rows >= LEAST_ROWS and are_groupable([column.type for column in columns]):
+        groups = numbered(columns)
+        return groups, _keys(batch.take(pa.array(groups.firsts)), keys, has_texts=has_texts)
+    numbers: dict[Any, int] = {}
+    found = _keys(batch, keys, has_texts=has_texts)
+    codes = [numbers.setdefault(key, len(numbers)) for key in found]
+    return Groups(np.array(codes, np.int64), len(numbers)), list(numbers)
+
+
+def _keys(batch: pa.RecordBatch, keys: Sequence[int], *, has_texts: bool) -> list[Any]:
+    if has_texts:
+        return key_texts(batch, keys)
+    return values_of(batch.column(keys[0])) if len(keys) == 1 else selected_rows(batch, keys)
 
 
 def plain_rows(kept: Any) -> list[_Row]:
@@ -138,10 +210,3 @@ def _parts(codes: Any, counts: Any) -> Iterator[tuple[Any, Any]]:
     for part in np.split(rows, np.unique(bounds)):
         if len(part):
             yield codes[part], part
-
-
-def _flat(found: list[list[_Row]], groups: Any, counts: Any) -> tuple[list[_Row], Any]:
-    """Return the rows of some groups in one list, and by group the place of its first row."""
-    starts = np.zeros(len(found), np.int64)
-    starts[groups] = np.cumsum(counts[groups]) - counts[groups]
-    return [row for group in groups.tolist() for row in found[group]], starts

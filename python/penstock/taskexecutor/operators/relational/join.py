@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import (
+    arrow_schema,
+    kinds_of,
+    rows_of,
+)
+from penstock.taskexecutor.operators.relational.column_sides import ColumnSides, key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
-from penstock.taskexecutor.operators.relational.inner_join import InnerJoin
+from penstock.taskexecutor.operators.relational.inner_join import InnerJoin, KeyedSides
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.join_pairs import (
     MOST_PAIRS,
@@ -97,14 +102,31 @@ class JoinOperator(TwoInputRelationalOperator):
         )
 
         self.inner = None
+        self.columns = None
+        self.tables = tuple(context.keyed_state.table(name, "value") for name in ("left", "right"))
+        self.schemas = tuple(arrow_schema(schema, has_kinds=False) for schema in inputs)
         if kind == "INNER" and not (is_null_aware or any(has_kinds) or any(state_ttl_ms)):
-            self.inner = InnerJoin(
-                context, self.pairs, self.sides, keys, self.widths, equates_nulls=equates_nulls
-            )
+            # A database may have more rows than fit into memory.
+            if all(table.store is None for table in self.tables):
+                self.columns = ColumnSides(context, self.tables, self.schemas, inputs, keys)
+            sides = self.columns or KeyedSides(self.sides, self.widths)
+            self.inner = InnerJoin(context, self.pairs, sides, keys, equates_nulls=equates_nulls)
 
     def open(self) -> None:
-        """Open the user functions."""
+        """Restore the rows of both sides, and open the user functions."""
+        if self.columns is not None:
+            self.columns.restore()
+        else:
+            for side, table in enumerate(self.tables):
+                key_blocks(
+                    table, self.sides[side], self.schemas[side], self.keys[side], self.widths[side]
+                )
         self.condition.open()
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """Add the rows that keyed state lacks to it."""
+        if self.columns is not None:
+            self.columns.save()
 
     def close(self) -> None:
         """Close the user functions."""

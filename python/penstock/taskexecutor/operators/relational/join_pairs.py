@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
+    from penstock.taskexecutor.operators.relational.stored_rows import SelectedRows, StoredRows
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
@@ -95,23 +96,22 @@ class JoinPairs:
         yield from self.made(side, batch, positions, others, kinds)
 
     def placed(
-        self, side: int, batch: pa.RecordBatch, positions: Any, others: Sequence[_Row], places: Any
+        self, side: int, batch: pa.RecordBatch, positions: Any, others: PlacedRows | NumberedRows
     ) -> Iterator[Any]:
-        """Yield batches of the pairs that satisfy the condition; rows of a side may repeat.
+        """Yield batches of the pairs that satisfy the condition, in order.
 
         Args:
             side: The side of the batch: 0 is left, 1 is right.
             batch: The rows of the side.
             positions: By pair, the position of its row in the batch, as a numpy array.
-            others: Rows of the other side.
-            places: By pair, the position of its row among them, as a numpy array.
+            others: By pair, its row of the other side.
         """
-        rows = _PlacedRows(others, places)
-        mask = self._mask(side, batch, positions, rows)
+        mask = self._mask(side, batch, positions, others)
         if mask is not None:
             kept = mask.to_numpy(zero_copy_only=False)
-            positions, rows.places = positions[kept], places[kept]
-        yield from self._made(side, batch, positions, rows, None)
+            positions = positions[kept]
+            others.keep(kept)
+        yield from self._made(side, batch, positions, others, None)
 
     def made(
         self,
@@ -124,7 +124,9 @@ class JoinPairs:
         """Yield batches of pairs, whether or not they satisfy the condition; see `joined`."""
         yield from self._made(side, batch, positions, _Rows(others), kinds)
 
-    def _mask(self, side: int, batch: pa.RecordBatch, positions: Any, others: _Rows) -> Any:
+    def _mask(
+        self, side: int, batch: pa.RecordBatch, positions: Any, others: _Rows | NumberedRows
+    ) -> Any:
         """Return whether each pair satisfies the condition; None if there is no condition."""
         if self._condition.condition is None:
             return None
@@ -142,7 +144,7 @@ class JoinPairs:
         side: int,
         batch: pa.RecordBatch,
         positions: Any,
-        others: _Rows,
+        others: _Rows | NumberedRows,
         kinds: Sequence[int] | None,
     ) -> Iterator[Any]:
         for start in range(0, len(positions), MOST_PAIRS):
@@ -158,7 +160,7 @@ class JoinPairs:
         side: int,
         batch: pa.RecordBatch,
         positions: Any,
-        others: _Rows,
+        others: _Rows | NumberedRows,
         part: slice,
         *,
         is_condition: bool = False,
@@ -197,17 +199,18 @@ class _Rows:
         return column_of_values([row[index] for row in self.rows[part]], kind, target)
 
 
-class _PlacedRows(_Rows):
-    """Rows of the other side, each of them for any number of pairs.
-
-    Attributes:
-        places: By pair, the position of its row, as a numpy array.
-    """
+class PlacedRows(_Rows):
+    """Rows of the other side, each of them for any number of pairs."""
 
     def __init__(self, rows: Sequence[_Row], places: Any) -> None:
+        """Take rows, and by pair the position of its row, as a numpy array."""
         super().__init__(rows)
         self.places = places
         self._columns: dict[int, Any] = {}
+
+    def keep(self, mask: Any) -> None:
+        """Keep the pairs for which a boolean numpy array is true."""
+        self.places = self.places[mask]
 
     def column(self, index: int, kind: Any, target: Any, part: slice) -> Any:
         """Return a column of the rows of some pairs; see `_Rows.column`."""
@@ -219,6 +222,29 @@ class _PlacedRows(_Rows):
             found = super().column(index, kind, target, slice(None))
             self._columns[index] = found
         return found.take(pa.array(self.places[part]))
+
+
+class NumberedRows:
+    """Rows of the other side that are stored as columns, one for each pair."""
+
+    def __init__(self, stored: StoredRows, rows: Any) -> None:
+        """Take stored rows, and by pair the number of its row, as a numpy array."""
+        self._stored = stored
+        self._rows = rows
+        self._selected: dict[tuple[int, int], SelectedRows] = {}
+
+    def keep(self, mask: Any) -> None:
+        """Keep the pairs for which a boolean numpy array is true."""
+        self._rows = self._rows[mask]
+        self._selected = {}
+
+    def column(self, index: int, kind: Any, target: Any, part: slice) -> Any:
+        """Return a column of the rows of some pairs; see `_Rows.column`."""
+        del kind, target
+        bounds = part.start, part.stop
+        if bounds not in self._selected:
+            self._selected = {bounds: self._stored.select(self._rows[part])}
+        return self._selected[bounds].column(index)
 
 
 def texts_without_nulls(

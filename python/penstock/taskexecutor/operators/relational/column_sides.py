@@ -1,0 +1,238 @@
+"""The rows of both sides of a join as columns, beside keyed state in memory.
+
+Keyed state has the rows for snapshots only: blocks of rows of one key group, under a key of the
+group.  They are made before each barrier, of the numbers of the rows that are new, and the columns
+are encoded when the snapshot reaches them.  A namespace, a number from 0, has one block of each
+group; the rows of a lower one are older.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock import network
+from penstock.columns.key_columns import json_hashes
+from penstock.graph.key_groups import key_group
+from penstock.taskexecutor.operators.relational.batches import (
+    batch_of_bytes,
+    column_of_values,
+    rows_of,
+)
+from penstock.taskexecutor.operators.relational.inner_join import keys_of, plain_rows
+from penstock.taskexecutor.operators.relational.join_pairs import NumberedRows
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
+from penstock.taskexecutor.operators.relational.stored_rows import (
+    RowBlock,
+    RowsOfKeys,
+    StoredRows,
+    spread,
+)
+from penstock.taskexecutor.state.time_to_live import Aged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.columns.groups import Groups
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
+    from penstock.taskexecutor.operators.relational.inner_join import Partners
+    from penstock.taskexecutor.state.heap import StateTable
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_Row = tuple[Any, ...]
+
+#: Blocks of more rows are not merged.
+_MOST_ROWS: Final = 1 << 14
+
+#: The number of restored rows that become columns at once.
+_RESTORED_ROWS: Final = 1 << 16
+
+
+class ColumnSides:
+    """Rows by number, the numbers of the rows of each key, and what the next snapshot lacks."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        tables: tuple[StateTable, ...],
+        schemas: tuple[Any, ...],
+        inputs: tuple[Schema, Schema],
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> None:
+        """Start without rows; see `restore`.
+
+        Args:
+            context: The operator's context.
+            tables: By side, its keyed state in memory.
+            schemas: By side, the Arrow schema of its batches.
+            inputs: By side, its columns.
+            keys: By side, the positions of the columns of the key.
+        """
+        kinds = [
+            schema.field(key).type
+            for schema, each in zip(schemas, keys, strict=True)
+            for key in each
+        ]
+        self.has_texts = not are_groupable(kinds)
+        self._max_parallelism = context.environment.max_parallelism
+        self._tables = tables
+        self._inputs = inputs
+        self._keys = keys
+        self._stored = tuple(StoredRows(schema) for schema in schemas)
+        self._rows_of = (RowsOfKeys(), RowsOfKeys())
+        self._numbers: dict[Any, int] = {}
+        #: By side: the number of rows that keyed state has, and by key group its key and blocks.
+        self._saved = [0, 0]
+        self._blocks: tuple[dict[int, tuple[str, list[Any]]], ...] = ({}, {})
+        context.metric_group().gauge("numRowsInBlocks", lambda: sum(map(len, self._stored)))
+
+    def partners(self, side: int, keys: list[Any]) -> Partners:
+        """Return the rows of a side that have some keys; see `Sides`."""
+        return _NumberedPartners(
+            self._stored[side], *self._rows_of[side].find(self._numbers_of(keys))
+        )
+
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, keys: list[Any]) -> None:
+        """Add the rows of a batch; see `Sides`."""
+        stored = self._stored[side]
+        self._rows_of[side].add(self._numbers_of(keys), groups, len(stored))
+        stored.add(batch)
+
+    def _numbers_of(self, keys: list[Any]) -> Any:
+        numbers = self._numbers
+        found = [numbers.setdefault(key, len(numbers)) for key in keys]
+        return np.array(found, np.int64)
+
+    def restore(self) -> None:
+        """Take the rows out of keyed state, which may have the layout of `KeyedSides`."""
+        for side, table in enumerate(self._tables):
+            for batch in restored_batches(table, self._inputs[side], self._stored[side].schema):
+                groups, keys = keys_of(batch, self._keys[side], has_texts=self.has_texts)
+                self.keep(side, batch, groups, keys)
+            for found in table.namespaces():
+                found.clear()
+                table.drop_if_empty(found.namespace)
+
+    def save(self) -> None:
+        """Add the new rows to keyed state, which takes part in the next snapshot."""
+        for side, stored in enumerate(self._stored):
+            rows = np.arange(self._saved[side], len(stored))
+            if len(rows):
+                self._save_rows(side, rows)
+                self._saved[side] = len(stored)
+
+    def _save_rows(self, side: int, rows: Any) -> None:
+        selected = self._stored[side].select(rows)
+        columns = [selected.column(key) for key in self._keys[side]]
+        names = [str(number) for number in range(len(columns))]
+        keys = pa.RecordBatch.from_arrays(columns, names) if columns else None
+        hashes = json_hashes(columns) if columns else None
+        texts: list[str] | None = None
+        if hashes is None:
+            texts = [""] * len(rows) if keys is None else key_texts(keys, range(len(columns)))
+            hash_of = network.key_hash("STRING")
+            distinct = {text: hash_of(text) for text in set(texts)}
+            found = np.array([distinct[text] for text in texts], np.int64)
+        else:
+            found = np.array(hashes, np.int64)
+        hashed, places = np.unique(found, return_inverse=True)
+        groups = np.array([key_group(each, self._max_parallelism) for each in hashed.tolist()])
+        groups = groups[places]
+        order = np.argsort(groups, kind="stable")
+        bounds = np.flatnonzero(np.diff(groups[order])) + 1
+        for part in np.split(order, bounds):
+            first = int(part[0])
+            text = texts[first] if texts is not None else _text(keys, first)
+            self._add_block(side, int(groups[first]), text, rows[part])
+
+    def _add_block(self, side: int, group: int, text: str, rows: Any) -> None:
+        """Add rows of one key group; merge them with blocks that have no more rows."""
+        text, blocks = self._blocks[side].setdefault(group, (text, []))
+        table = self._tables[side]
+        while blocks and len(blocks[-1]) <= min(len(rows), _MOST_ROWS):
+            rows = np.concatenate((blocks.pop(), rows))
+            table.map(len(blocks)).remove(text)
+        table.map(len(blocks)).put(text, RowBlock(self._stored[side], rows))
+        blocks.append(rows)
+
+
+class _NumberedPartners:
+    """Partners as numbers of rows."""
+
+    def __init__(self, stored: StoredRows, rows: Any, counts: Any) -> None:
+        self._stored = stored
+        self._rows = rows
+        self.counts = counts
+        self._starts = np.cumsum(counts) - counts
+
+    def of(self, codes: Any, sizes: Any) -> NumberedRows:
+        """Return one row for each pair; see `Partners`."""
+        return NumberedRows(self._stored, self._rows[spread(self._starts[codes], sizes)])
+
+
+def restored_batches(table: StateTable, columns: Schema, schema: Any) -> Iterator[Any]:
+    """Yield the rows of one side in keyed state; those of a key are in order of arrival.
+
+    Args:
+        table: The state, in any layout.
+        columns: The columns of the side.
+        schema: Their Arrow schema.
+    """
+    rows: list[_Row] = []
+    for kept in table.map(None).values():
+        rows += plain_rows(kept)
+        if len(rows) >= _RESTORED_ROWS:
+            yield _batch(rows, columns, schema)
+            rows = []
+    if rows:
+        yield _batch(rows, columns, schema)
+    yield from _blocks_of(table, schema)
+
+
+def key_blocks(
+    table: StateTable, side: KeyedRows, schema: Any, keys: Sequence[int], width: int
+) -> None:
+    """Convert the blocks of one side in keyed state into lists of rows by key.
+
+    Args:
+        table: The state.
+        side: Its entries by key, which may expire.
+        schema: The Arrow schema of the side, without row kinds.
+        keys: The positions of the columns of the key.
+        width: The number of columns.
+    """
+    for batch in _blocks_of(table, schema):
+        rows: dict[str, list[_Row]] = {}
+        for text, row in zip(key_texts(batch, keys), rows_of(batch, width), strict=True):
+            rows.setdefault(text, []).append(row)
+        for text, added in rows.items():
+            side.put(text, [*plain_rows(side.get(text)), *added])
+    for found in table.namespaces():
+        if found.namespace is not None:
+            found.clear()
+            table.drop_if_empty(found.namespace)
+
+
+def _blocks_of(table: StateTable, schema: Any) -> Iterator[Any]:
+    """Yield the blocks of one side, older ones of a key group first."""
+    numbers = [found.namespace for found in table.namespaces() if found.namespace is not None]
+    for number in sorted(numbers):
+        for value in table.map(number).values():
+            # State that got a time to live has times.
+            data: Any = value.value if isinstance(value, Aged) else value
+            yield batch_of_bytes(data, schema)
+
+
+def _batch(rows: list[_Row], columns: Schema, schema: Any) -> Any:
+    arrays = [
+        column_of_values(values, kind, field.type)
+        for values, kind, field in zip(zip(*rows, strict=True), columns.types, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _text(keys: pa.RecordBatch, row: int) -> str:
+    return key_texts(keys.slice(row, 1), range(keys.num_columns))[0]

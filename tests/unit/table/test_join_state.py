@@ -1,0 +1,148 @@
+"""Inner joins keep rows as columns, and snapshots have them in blocks of rows of one key group."""
+
+import random
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+
+import numpy as np
+import pyarrow as pa
+from penstock.columns.groups import Groups
+from penstock.table import types
+from penstock.taskexecutor.operators.relational import stored_rows
+from penstock.taskexecutor.operators.relational.stored_rows import RowsOfKeys, StoredRows
+from unit.table.planning import TEXT
+from unit.table.running import HarnessTable, RunningQuery
+
+COLUMNS = {"k": types.BigIntType(), "d": types.DoubleType(), "s": TEXT}
+BACKENDS = {"hashmap": {}, "rocksdb": {"state.backend.type": "rocksdb"}}
+
+
+def tables():
+    return [HarnessTable.of(name, **COLUMNS) for name in ("t", "u")]
+
+
+def batches(seed, count=40):
+    """Return a table's name and rows for each batch."""
+    drawn = random.Random(seed)
+    return [
+        (
+            drawn.choice("tu"),
+            [
+                (
+                    drawn.choice([None, *range(9)]),
+                    drawn.choice([0.0, -0.0, 2.5]),
+                    drawn.choice("ab"),
+                )
+                for _ in range(drawn.choice([1, 2, 40]))
+            ],
+        )
+        for _ in range(count)
+    ]
+
+
+def given(query, parts):
+    """Process batches, and return the new rows of the result."""
+    before = len(query.changes())
+    for table, rows in parts:
+        query.give(table, rows)
+    return [row for _, row in query.changes()[before:]]
+
+
+def restarted(sql, runs, **first):
+    """Return the rows of a query that runs batches and starts again from its snapshots."""
+    found, restored = [], None
+    parts = batches(7)
+    size = -(-len(parts) // len(runs))
+    for number, options in enumerate(runs):
+        query = RunningQuery(sql, tables(), restored=restored, **first, **options)
+        mine = parts[number * size : (number + 1) * size]
+        for start in range(0, len(mine), 2):
+            found += given(query, mine[start : start + 2])
+            restored = query.harness.snapshot(start + 1)
+        query.close()
+    return found
+
+
+@pytest.mark.parametrize("condition", ["t.k = u.k", "t.d = u.d AND t.k < u.k", "t.k < u.k"])
+def test_rows_in_blocks_are_restored_in_order(condition):
+    sql = f"SELECT * FROM t JOIN u ON {condition}"
+    whole = restarted(sql, [{}])
+    assert len(whole) > 500
+    assert restarted(sql, [{}, {}, {}]) == whole
+
+
+@pytest.mark.parametrize("other", ["rocksdb", "ttl"])
+def test_state_changes_between_blocks_and_rows_of_keys(other):
+    ttl = {"settings": {"table.exec.state.ttl": "1 d"}}
+    if other == "rocksdb":
+        pytest.importorskip("rocksdict")
+    between = ttl if other == "ttl" else {"configuration": BACKENDS["rocksdb"]}
+    sql = "SELECT * FROM t JOIN u ON t.k = u.k AND t.s = u.s"
+    assert restarted(sql, [{}, between, {}]) == restarted(sql, [{}])
+
+
+def test_only_state_in_memory_is_kept_in_blocks():
+    pytest.importorskip("rocksdict")
+    rows = {}
+    for name, configuration in BACKENDS.items():
+        query = RunningQuery(
+            "SELECT * FROM t JOIN u USING (k)", tables(), configuration=configuration
+        )
+        given(
+            query, [("t", [(1, 0.0, "a"), (None, 0.0, "a")]), ("u", [(1, 0.0, "b"), (2, 0.0, "b")])]
+        )
+        rows[name] = query.harness.metrics("Join").get("numRowsInBlocks")
+        query.close()
+    assert rows == {"hashmap": 3, "rocksdb": None}
+
+
+def test_blocks_of_a_key_group_are_merged():
+    query = RunningQuery("SELECT * FROM t JOIN u ON t.k = u.k", tables())
+    for number in range(64):
+        given(query, [("t", [(1, 0.0, str(number))])])
+        query.harness.snapshot(number)
+    (context,) = (each for each in query.harness._opened().contexts if each.name == "Join")
+    assert 1 <= context.keyed_state.num_entries <= 7
+    restored = query.harness.snapshot(64)
+    query.close()
+    query = RunningQuery("SELECT t.s FROM t JOIN u ON t.k = u.k", tables(), restored=restored)
+    assert given(query, [("u", [(1, 0.0, "")])]) == [(str(number),) for number in range(64)]
+    query.close()
+
+
+def test_numbers_of_rows_are_those_of_lists(monkeypatch):
+    monkeypatch.setattr(stored_rows, "_MOST_RUNS", 4)
+    drawn = random.Random(3)
+    rows, lists, total = RowsOfKeys(), {}, 0
+    for _ in range(300):
+        keys = drawn.sample(range(12), drawn.randint(1, 6))
+        codes = [*range(len(keys)), *(drawn.randrange(len(keys)) for _ in range(5))]
+        rows.add(np.array(keys), Groups(np.array(codes), len(keys)), total)
+        for number, code in enumerate(codes):
+            lists.setdefault(keys[code], []).append(total + number)
+        total += len(codes)
+        asked = drawn.sample(range(15), 7)
+        found, counts = rows.find(np.array(asked))
+        assert counts.tolist() == [len(lists.get(key, ())) for key in asked]
+        assert found.tolist() == [number for key in asked for number in lists.get(key, ())]
+    assert len(rows._rows) <= 2 * total + 64
+
+
+def test_stored_rows_are_selected_from_merged_batches(monkeypatch):
+    monkeypatch.setattr(stored_rows, "_MOST_BYTES", 2_000)
+    schema = pa.schema([("n", pa.int64()), ("s", pa.string())])
+    stored = StoredRows(schema)
+    drawn = random.Random(4)
+    for _ in range(400):
+        added = range(len(stored), len(stored) + drawn.choice([1, 2]))
+        texts = [str(number) if number % 3 else None for number in added]
+        stored.add(pa.RecordBatch.from_arrays([pa.array(added), pa.array(texts)], schema=schema))
+    assert len(stored._batches) < 60
+    for size in (0, 1, 50):
+        asked = [drawn.randrange(len(stored)) for _ in range(size)]
+        batch = stored.select(np.array(asked, np.int64)).batch()
+        assert batch.column(0).to_pylist() == asked
+        assert batch.column(1).to_pylist() == [str(n) if n % 3 else None for n in asked]
