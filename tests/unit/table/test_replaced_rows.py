@@ -15,7 +15,7 @@ import pyarrow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import replacements
+from penstock.taskexecutor.operators.relational import ordering, replacements
 from penstock.taskexecutor.operators.relational.change_pairs import differing
 from penstock.taskexecutor.operators.relational.replacements import LEAST_ROWS
 from unit.table.planning import PROCTIME, ROWTIME, TEXT
@@ -32,6 +32,7 @@ VALUES = (
     [None, 0.0, -0.0, float("nan"), 1.5],
     [START + datetime.timedelta(milliseconds=ms) for ms in range(7)],
     [None],
+    [None, -(2**63), 2**63 - 1, 0, 5],
 )
 NAMES = {"ts": "Deduplicate", "p": "Deduplicate"}
 ORDERS = [
@@ -42,6 +43,7 @@ ORDERS = [
     "n DESC, d, s DESC NULLS LAST, ts DESC",
     "b NULLS FIRST, e NULLS LAST, s",
     "d DESC, e DESC NULLS FIRST",
+    "n, w DESC, s",
 ]
 
 
@@ -57,10 +59,11 @@ def table():
         f=types.DoubleType(),
         ts=ROWTIME,
         p=PROCTIME,
+        w=types.BigIntType(),
     )
 
 
-def query(order, *, last=1, key="k, b", columns="k, b, n, d, s, e, f, ts", **parts):
+def query(order, *, last=1, key="k, b", columns="k, b, n, d, s, e, f, ts, w", **parts):
     sql = (
         f"SELECT {columns} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {order}) "
         f"AS place FROM t) WHERE place <= {last}"
@@ -118,6 +121,7 @@ def rows(*numbers):
             None,
             START + datetime.timedelta(0, n),
             None,
+            n,
         )
         for n in numbers
     ]
@@ -165,9 +169,11 @@ def test_keys_and_orders_that_kernels_treat_otherwise_are_left_to_rows():
         running.close()
 
 
-@pytest.mark.parametrize(("order", "limit"), [("ts DESC", "MOST"), ("n", "MOST_RANKED")])
+@pytest.mark.parametrize(
+    ("order", "limit"), [("ts DESC", (replacements, "MOST")), ("n", (ordering, "MOST_RANKED"))]
+)
 def test_batches_that_are_too_large_for_kernels_are_left_to_rows(monkeypatch, order, limit):
-    monkeypatch.setattr(replacements, limit, 4)
+    monkeypatch.setattr(*limit, 4)
     running = query(order)
     running.give("t", rows(*range(40)))
     assert in_columns(running, order) == 0

@@ -120,12 +120,15 @@ class DeduplicateOperator(KeyedRelationalOperator):
     def _last_by_columns(
         self, replacements: Replacements, grouped: GroupedBatch, times: Any
     ) -> bool:
-        old_ranks = [None if found is None else -found[0] for found in grouped.kept]
+        known = [group for group, found in enumerate(grouped.kept) if found is not None]
+        old_times = np.array([grouped.kept[group][0] for group in known], np.int64)
+        old = [grouped.kept[group][1] for group in known]
         try:
-            replaced = replaced_by_rank(grouped.groups, -times, old_ranks, replaces_equal=True)
+            replaced = replaced_by_rank(
+                grouped.groups, -times, np.array(known, np.int64), -old_times, replaces_equal=True
+            )
         except NoKernelError:
             return False
-        old = [None if found is None else found[1] for found in grouped.kept]
         changes = replacements.changes(grouped, replaced, old, emits_equal=self.emits_equal)
         for group, place, row in replaced.latest(grouped, self.width):
             self.rows.put(grouped.texts[group], (int(times[place]), row))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from bisect import bisect_left, bisect_right, insort
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +17,16 @@ from penstock.taskexecutor.operators.relational.base import KeyedRelationalOpera
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
-from penstock.taskexecutor.operators.relational.ordering import sort_key
+from penstock.taskexecutor.operators.relational.ordering import (
+    can_rank,
+    order_ranks,
+    sort_key,
+    sorted_places,
+)
 from penstock.taskexecutor.operators.relational.replacements import (
     LEAST_ROWS,
     Replaced,
     Replacements,
-    can_rank,
-    order_ranks,
     replaced_by_rank,
 )
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
@@ -42,18 +46,6 @@ _Row = tuple[Any, ...]
 #: Rows in state for each row of a batch.  If there are more, searching them row by row costs less
 #: than ranking them all.
 _MOST_KNOWN: Final = 4
-
-
-class _Top(NamedTuple):
-    """The first rows of a partition while a batch is processed.
-
-    Attributes:
-        ranks: Their ranks, in order.
-        places: Their positions; rows in state stand behind those of the batch.
-    """
-
-    ranks: list[int]
-    places: list[int]
 
 
 class RankOperator(KeyedRelationalOperator):
@@ -96,11 +88,14 @@ class RankOperator(KeyedRelationalOperator):
         self.keeps_all = has_kinds
         #: Whether a row that arrives replaces at most one other row, and no rank is emitted.
         self.is_plain = first == 1 and bool(last) and not with_rank and not has_kinds
+        #: The number of rows that stay, of a plain top.
+        self.most = last or 0
         #: Row kinds of a displaced row and of the row in its place; the top 1 is updated.
         self.kinds = (UPDATE_BEFORE, UPDATE_AFTER) if last == 1 else (DELETE, INSERT)
         self.passed_over = 0
         context.metric_group().gauge("numRowsBelowTop", lambda: self.passed_over)
-        #: By key: the rows in order; without deletions only as many as may be emitted.
+        #: By key: a tuple of the rows in order, without deletions only as many as may be emitted.
+        #: Old snapshots have lists.  The garbage collector forgets tuples of plain values.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
         self.order = order
         self.expires = state_ttl_ms > 0
@@ -135,98 +130,93 @@ class RankOperator(KeyedRelationalOperator):
     def _insert(self, replacements: Replacements, batch: pa.RecordBatch) -> bool:
         """Insert the rows of a batch by columns; return False if kernels cannot."""
         grouped = replacements.grouped(batch, self.rows)
-        known = [(group, row) for group, rows in enumerate(grouped.kept) for row in rows or ()]
-        if len(known) > _MOST_KNOWN * batch.num_rows:
+        sizes = np.array([len(rows) if rows else 0 for rows in grouped.kept], np.int64)
+        if sizes.sum() > _MOST_KNOWN * batch.num_rows:
             return False
+        known = list(chain.from_iterable(rows for rows in grouped.kept if rows))
+        groups = np.repeat(np.arange(len(sizes)), sizes)
+        codes = np.concatenate((grouped.groups.codes, groups))
         try:
-            ranks, old_ranks = order_ranks(grouped, self.schema, self.order, known)
+            ranks = order_ranks(batch, codes, known, self.schema, self.order)
+            if self.last == 1:
+                new, old = ranks[: batch.num_rows], ranks[batch.num_rows :]
+                replaced = replaced_by_rank(grouped.groups, new, groups, old, replaces_equal=False)
+                self._put_best(grouped, replaced)
+            else:
+                replaced = self._put_first(grouped, codes, ranks, known)
         except NoKernelError:
             return False
-        if self.last == 1:
-            before: list[int | None] = [None] * len(grouped.texts)
-            for (group, _), rank in zip(known, old_ranks, strict=True):
-                before[group] = rank
-            best = replaced_by_rank(grouped.groups, ranks, before, replaces_equal=False)
-            self._replace_best(replacements, grouped, best)
-            return True
-        tops = [_Top([], []) for _ in grouped.texts]
-        for place, ((group, _), rank) in enumerate(zip(known, old_ranks, strict=True)):
-            tops[group].ranks.append(rank)
-            tops[group].places.append(batch.num_rows + place)
-        replaced = self._replaced(grouped.groups.codes, ranks, tops, len(known))
-        old = [*(row for _, row in known), None]
-        self._emit_replaced(replacements, grouped, replaced, old)
-        self._keep(grouped, tops, known)
+        self.passed_over += batch.num_rows - len(replaced.rows)
+        self.emit(replacements.changes(grouped, replaced, known, emits_equal=True))
         return True
 
-    def _emit_replaced(
-        self,
-        replacements: Replacements,
-        grouped: GroupedBatch,
-        replaced: Replaced,
-        old: list[_Row | None],
-    ) -> None:
-        self.passed_over += grouped.batch.num_rows - len(replaced.rows)
-        self.emit(replacements.changes(grouped, replaced, old, emits_equal=True))
-
-    def _replace_best(
-        self, replacements: Replacements, grouped: GroupedBatch, replaced: Replaced
-    ) -> None:
-        """Replace the only row that stays of each group."""
+    def _put_best(self, grouped: GroupedBatch, replaced: Replaced) -> None:
+        """Write the only row that stays of each group to state."""
         if self.expires:
-            # A row below the top also keeps its key alive.
-            for text, rows in zip(grouped.texts, grouped.kept, strict=True):
-                if rows:
-                    self.rows.put(text, rows)
+            self._keep_alive(grouped)
         for group, _, row in replaced.latest(grouped, self.width):
-            self.rows.put(grouped.texts[group], [row])
-        old = [rows[0] if rows else None for rows in grouped.kept]
-        self._emit_replaced(replacements, grouped, replaced, old)
+            self.rows.put(grouped.texts[group], (row,))
 
-    def _replaced(self, codes: Any, ranks: Any, tops: list[_Top], known: int) -> Replaced:
-        """Insert rows into the first ones of their groups; return those that stayed for a time."""
-        none = len(codes) + known
-        # A row below a full top stays below it.
-        worst = int(ranks.max()) + 1
-        limits = [top.ranks[-1] if len(top.ranks) == self.last else worst for top in tops]
-        places = np.flatnonzero(ranks < np.array(limits, np.int64)[codes])
-        rows, before = [], []
-        for place, code, rank in zip(
-            places.tolist(), codes[places].tolist(), ranks[places].tolist(), strict=True
-        ):
-            top = tops[code]
-            displaced = none
-            if len(top.ranks) == self.last:
-                if rank >= top.ranks[-1]:
-                    continue
-                top.ranks.pop()
-                displaced = top.places.pop()
-            at = bisect_right(top.ranks, rank)
-            top.ranks.insert(at, rank)
-            top.places.insert(at, place)
-            rows.append(place)
-            before.append(displaced)
-        return Replaced(np.array(rows, np.int64), np.array(before, np.int64))
+    def _keep_alive(self, grouped: GroupedBatch) -> None:
+        """Restart the time to live of all keys, as a row below the top also does."""
+        for text, rows in zip(grouped.texts, grouped.kept, strict=True):
+            if rows:
+                self.rows.put(text, rows)
 
-    def _keep(self, grouped: GroupedBatch, tops: list[_Top], known: list[tuple[int, _Row]]) -> None:
-        """Write the first rows of the groups to state."""
+    def _put_first(
+        self, grouped: GroupedBatch, codes: Any, ranks: Any, known: Sequence[_Row]
+    ) -> Replaced:
+        """Insert rows into the first ones of their groups, in state too.
+
+        Args:
+            grouped: The batch.
+            codes: The group of each row of the batch, and behind them of each row in state.
+            ranks: The rank of each of them.
+            known: The rows in state.
+        """
         count = grouped.batch.num_rows
-        changed = [
-            (text, top.places)
-            for text, top in zip(grouped.texts, tops, strict=True)
-            # A row below the top also keeps its key alive.
-            if self.expires or any(place < count for place in top.places)
-        ]
-        wanted = [place for _, places in changed for place in places if place < count]
-        rows = rows_of(grouped.batch.take(pa.array(wanted, pa.int64())), self.width)
-        new = dict(zip(wanted, rows, strict=True))
-        for text, places in changed:
-            kept = [new[at] if at < count else known[at - count][1] for at in places]
-            self.rows.put(text, kept)
+        # Of equal rows, those in state come first, then those of the batch in their order.
+        turned = np.concatenate((np.arange(count, len(codes)), np.arange(count)))
+        order = turned[sorted_places(codes[turned], ranks[turned])]
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        tops: list[list[int]] = [[] for _ in grouped.texts]
+        for group, place in zip(codes[count:].tolist(), places[count:].tolist(), strict=True):
+            tops[group].append(place)
+        entered, displaced = _entered(
+            codes[:count].tolist(), places[:count].tolist(), tops, self.most
+        )
+        # A place of -1 stands for none.
+        rows = np.append(order, -1)
+        replaced = Replaced(rows[np.array(entered, np.int64)], rows[np.array(displaced, np.int64)])
+        if self.expires:
+            self._keep_alive(grouped)
+        self._put_tops(grouped, codes[replaced.rows], order, tops, known)
+        return replaced
+
+    def _put_tops(
+        self,
+        grouped: GroupedBatch,
+        changed: Any,
+        order: Any,
+        tops: list[list[int]],
+        known: Sequence[_Row],
+    ) -> None:
+        """Write the first rows of the groups that changed to state."""
+        count = grouped.batch.num_rows
+        groups = np.flatnonzero(np.bincount(changed)).tolist()
+        rows = order[np.array(list(chain.from_iterable(map(tops.__getitem__, groups))), np.int64)]
+        is_new = rows < count
+        new = rows_of(grouped.batch.take(pa.array(rows[is_new])), self.width)
+        # The new rows stand behind those in state.
+        found = np.where(is_new, len(known) + np.cumsum(is_new) - 1, rows - count)
+        values = map([*known, *new].__getitem__, found.tolist())
+        for group in groups:
+            self.rows.put(grouped.texts[group], tuple(islice(values, len(tops[group]))))
 
     def _add(self, text: str, row: _Row) -> None:
         """Add a row; emit it if it is one of the first, and the row that it displaces."""
-        found: list[_Row] = self.rows.get(text) or []
+        found: Sequence[_Row] = self.rows.get(text) or ()
         key = self.key(row)
         is_full = len(found) == self.last
         if is_full and key >= self.key(found[-1]):
@@ -239,7 +229,7 @@ class RankOperator(KeyedRelationalOperator):
         if is_full:
             self.changes.add(removal, rows.pop())
         self.changes.add(addition if is_full else INSERT, row)
-        self.rows.put(text, rows)
+        self.rows.put(text, tuple(rows))
 
     def _change(self, text: str, row: _Row, *, is_added: bool) -> None:
         rows: list[_Row] = list(self.rows.get(text) or ())
@@ -258,7 +248,7 @@ class RankOperator(KeyedRelationalOperator):
                 return
             del rows[places[0]]
         if rows:
-            self.rows.put(text, rows)
+            self.rows.put(text, tuple(rows))
         else:
             self.rows.remove(text)
         after = rows[self.first - 1 : self.last]
@@ -302,6 +292,34 @@ class RankOperator(KeyedRelationalOperator):
             self.changes.add(DELETE, row)
         for row in come:
             self.changes.add(INSERT, row)
+
+
+def _entered(
+    codes: list[int], places: list[int], tops: list[list[int]], most: int
+) -> tuple[list[int], list[int]]:
+    """Insert places into the first ones of their groups; return those that stayed for a time.
+
+    Args:
+        codes: The group of each place.
+        places: The places; the least is the best.
+        tops: By group, its first places in order.
+        most: The number of places that stay in a group.
+
+    Returns:
+        The places that entered, and for each the one that it displaced, or -1.
+    """
+    entered, displaced = [], []
+    for code, place in zip(codes, places, strict=True):
+        top = tops[code]
+        if len(top) < most:
+            displaced.append(-1)
+        elif place < top[-1]:
+            displaced.append(top.pop())
+        else:
+            continue
+        insort(top, place)
+        entered.append(place)
+    return entered, displaced
 
 
 class WindowRankOperator(KeyedRelationalOperator):

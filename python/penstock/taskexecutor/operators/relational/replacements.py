@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.columns.group_kernels import MOST, NoKernelError
 from penstock.columns.groups import Groups, numbered
@@ -23,9 +22,8 @@ from penstock.taskexecutor.operators.relational.change_pairs import change_pairs
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -34,17 +32,6 @@ _Row = tuple[Any, ...]
 
 #: Smaller batches are processed row by row, which costs less than the calls of kernels.
 LEAST_ROWS: Final = 32
-
-#: The cube of the number of rows fits into 64 bits.
-MOST_RANKED: Final = 1 << 20
-
-_ORDERED: Final[tuple[Callable[[Any], bool], ...]] = (
-    pa.types.is_integer,
-    pa.types.is_boolean,
-    pa.types.is_string,
-    pa.types.is_date,
-    pa.types.is_decimal,
-)
 
 
 class GroupedBatch(NamedTuple):
@@ -68,8 +55,8 @@ class Replaced(NamedTuple):
 
     Attributes:
         rows: The positions of the rows in the batch, ascending.
-        before: For each, the position of the row that it replaces; rows in state stand behind those
-            of the batch.
+        before: For each, the position of the row that it replaces, or -1; rows in state stand
+            behind those of the batch.
     """
 
     rows: Any
@@ -136,14 +123,15 @@ class Replacements:
     def grouped(self, batch: pa.RecordBatch, state: KeyedRows) -> GroupedBatch:
         """Return a batch by its keys, each of which is read once from state."""
         groups = numbered([batch.column(key) for key in self._keys])
-        texts = key_texts(batch.take(pa.array(groups.firsts)), self._keys)
-        return GroupedBatch(batch, groups, texts, [state.get(text) for text in texts])
+        keys = batch.select(list(self._keys)).take(pa.array(groups.firsts))
+        texts = key_texts(keys, range(keys.num_columns))
+        return GroupedBatch(batch, groups, texts, list(map(state.get, texts)))
 
     def changes(
         self,
         grouped: GroupedBatch,
         replaced: Replaced,
-        old: Sequence[_Row | None],
+        old: Sequence[_Row],
         *,
         emits_equal: bool,
     ) -> Any:
@@ -152,27 +140,26 @@ class Replacements:
         Args:
             grouped: The batch.
             replaced: Its rows that replace others.
-            old: The rows in state that may be replaced; None stands for no row.
+            old: The rows in state that may be replaced.
             emits_equal: Whether a row is emitted that equals the row that it replaces.
         """
         self.batches += 1
         batch = grouped.batch
         rows, before = replaced
+        is_insert = before < 0
         is_old = before >= batch.num_rows
-        is_insert = np.zeros(len(rows), bool)
-        found = before[is_old] - batch.num_rows
-        is_insert[is_old] = [old[group] is None for group in found.tolist()]
-        taken_back = found[~is_insert[is_old]]
-        values = zip(*(old[group] for group in taken_back.tolist()), strict=True)
-        # The rows of state stand behind those of the batch.
-        before = before.copy()
-        before[is_old & ~is_insert] = batch.num_rows + np.arange(len(taken_back))
-        columns = [
-            pa.concat_arrays([column, column_of_values(next(values), kind, column.type)])
-            if len(taken_back)
-            else column
-            for column, kind in zip(batch.columns, self._types, strict=False)
-        ]
+        columns = batch.columns
+        if is_old.any():
+            # The rows of state stand behind those of the batch.
+            values = zip(
+                *(old[at] for at in (before[is_old] - batch.num_rows).tolist()), strict=True
+            )
+            before = before.copy()
+            before[is_old] = batch.num_rows + np.arange(np.count_nonzero(is_old))
+            columns = [
+                pa.concat_arrays([column, column_of_values(next(values), kind, column.type)])
+                for column, kind in zip(columns, self._types, strict=False)
+            ]
         is_update = ~is_insert
         if not emits_equal:
             is_update &= differing(columns, rows, np.where(is_insert, rows, before))
@@ -187,106 +174,42 @@ class Replacements:
 
 
 def replaced_by_rank(
-    groups: Groups, ranks: Any, old_ranks: Any, *, replaces_equal: bool
+    groups: Groups, ranks: Any, known: Any, old_ranks: Any, *, replaces_equal: bool
 ) -> Replaced:
     """Return the rows whose rank is below that of all earlier rows of their group.
-
-    The row in state of each group stands behind the rows of the batch.
 
     Args:
         groups: The rows of the batch by group.
         ranks: By row, its rank, as a numpy array of integers; the least is the best.
-        old_ranks: By group, the rank of the row in state; None without one.
+        known: The groups that have a row in state, ascending, as a numpy array.
+        old_ranks: For each, the rank of that row.
         replaces_equal: Whether a row replaces one of equal rank.
 
     Raises:
         NoKernelError: The ranks spread too far.
     """
-    known = [int(ranks.min()), int(ranks.max()), *(each for each in old_ranks if each is not None)]
-    least, worst = min(known), max(known) + 1
+    bounds = [int(ranks.min()), int(ranks.max())]
+    if len(known):
+        bounds += [int(old_ranks.min()), int(old_ranks.max())]
+    least, worst = min(bounds), max(bounds) + 1
     width = worst - least + 1
     count = groups.count
     if width * count >= MOST >> 1 or max(abs(least), abs(worst)) >= MOST >> 1:
         raise NoKernelError
-    old = np.array([worst if each is None else each for each in old_ranks], np.int64)
     # In front of the rows of each group stands the row in state, or one that is worse than all.
+    old = np.full(count, worst, np.int64)
+    old[known] = old_ranks
+    places = np.full(count, -1, np.int64)
+    places[known] = len(groups) + np.arange(len(known))
+    places = np.concatenate((places, np.arange(len(groups))))
     codes = np.concatenate((np.arange(count), groups.codes))
     order = Groups(codes, count).order
     # All values of a group are below those of earlier groups: the minimum restarts.
     values = (np.concatenate((old, ranks)) - least - codes * width)[order]
     best = np.minimum.accumulate(values)[:-1]
     is_better = values[1:] <= best if replaces_equal else values[1:] < best
-    places = order[np.concatenate(([True], is_better))]
-    before, after = places[:-1], places[1:]
-    is_of_batch = after >= count
-    before, after = before[is_of_batch], after[is_of_batch] - count
-    before = np.where(before < count, before + len(groups), before - count)
+    found = order[np.concatenate(([True], is_better))]
+    is_of_batch = found[1:] >= count
+    after, before = places[found[1:][is_of_batch]], places[found[:-1][is_of_batch]]
     by_row = np.argsort(after)
     return Replaced(after[by_row], before[by_row])
-
-
-def can_rank(schema: Schema, order: Sequence[OrderItem]) -> bool:
-    """Return whether kernels order the columns of an order as Python orders their values."""
-    fields = arrow_schema(schema, has_kinds=False)
-    kinds = [fields.field(item.expression.index).type for item in order]  # type: ignore[attr-defined]
-    return all(
-        any(is_kind(kind) for is_kind in _ORDERED)
-        or (pa.types.is_timestamp(kind) and kind.unit != "ns")
-        for kind in kinds
-    )
-
-
-def order_ranks(
-    grouped: GroupedBatch,
-    schema: Schema,
-    order: Sequence[OrderItem],
-    known: Sequence[tuple[int, _Row]],
-) -> tuple[Any, list[int]]:
-    """Return the rank of each row by an order, which is comparable within its group.
-
-    Args:
-        grouped: The batch.
-        schema: Its columns.
-        order: The order; see `can_rank`.
-        known: Rows in state, each with the number of its group.
-
-    Returns:
-        The ranks of the rows of the batch, as a numpy array, and of those in state.
-
-    Raises:
-        NoKernelError: There are too many rows.
-    """
-    batch, groups = grouped.batch, grouped.groups
-    codes = np.concatenate((groups.codes, np.array([group for group, _ in known], np.int64)))
-    if len(codes) > MOST_RANKED:
-        raise NoKernelError
-    ranks, tied = _dense(codes, np.zeros(len(codes), np.int64))
-    for item in order:
-        # Columns are compared only where those before them are equal.
-        if not len(tied):
-            break
-        index = item.expression.index  # type: ignore[attr-defined]
-        column = batch.column(index)
-        kept = column_of_values([row[index] for _, row in known], schema.types[index], column.type)
-        ranks *= len(codes) + 2
-        ranks[tied] += _ranks(pa.concat_arrays([column, kept]).take(pa.array(tied)), item)
-        ranks, tied = _dense(codes, ranks)
-    return ranks[: len(groups)], ranks[len(groups) :].tolist()
-
-
-def _ranks(column: Any, item: OrderItem) -> Any:
-    """Return the rank of each value of a column, from 0 to the number of values plus one."""
-    order = "descending" if item.descending else "ascending"
-    found = pc.rank(column, order, tiebreaker="dense").to_numpy().astype(np.int64)
-    if column.null_count:
-        is_null = column.is_null().to_numpy(zero_copy_only=False)
-        found[is_null] = 0 if item.nulls_first else len(column) + 1
-    return found
-
-
-def _dense(codes: Any, ranks: Any) -> tuple[Any, Any]:
-    """Return small ranks of rows in the same order, and the positions of equal ones in a group."""
-    _, found, counts = np.unique(
-        codes * (int(ranks.max()) + 1) + ranks, return_inverse=True, return_counts=True
-    )
-    return found, np.flatnonzero(counts[found] > 1)
