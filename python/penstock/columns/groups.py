@@ -88,22 +88,33 @@ class Groups:
         return np.cumsum(self.sizes) - self.sizes
 
 
-def numbered(columns: Sequence[Any]) -> Groups:
+def numbered(columns: Sequence[Any], within: Groups | None = None) -> Groups:
     """Return the groups of the records of a batch by the values of some columns.
 
     Args:
         columns: Arrow arrays of integers, booleans, texts or times; a null is a value of its own.
+        within: Groups of all records, which the values divide; None for one group.
     """
     import pyarrow as pa
 
     encoded = [_codes(column) for column in columns]
+    if within is not None:
+        encoded.insert(0, (within.codes, within.count))
+    # A column with one value divides nothing.
     codes, count = encoded[0]
+    is_product = False
     for other, size in encoded[1:]:
+        if size == 1:
+            continue
+        if count == 1:
+            codes, count = other, size
+            continue
         if count * size >= _MOST:
             codes, count = _codes(pa.array(codes))
         codes = codes * size + other
         count *= size
-    if len(encoded) > 1:
+        is_product = True
+    if is_product:
         codes, count = _codes(pa.array(codes))
     return Groups(codes, count)
 

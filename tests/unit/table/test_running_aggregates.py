@@ -147,6 +147,33 @@ def test_distinct_values_are_counted_on_after_a_snapshot():
     assert restored == found[before:]
 
 
+MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, ONE_PHASE), (ONE_PHASE, {}), ({}, MINI_BATCH)])
+@pytest.mark.parametrize("columns", ["COUNT(*), MIN(n), MAX(w), SUM(n)", ", ".join(CALLS)])
+def test_groups_of_either_form_are_restored(before, after, columns):
+    """Rows write plain groups, as 1.0 did, and columns packed ones."""
+    sql = f"SELECT k, {columns} FROM t GROUP BY k"
+    first = RunningQuery(sql, [table()], settings=before)
+    first.give("t", rows(0, 3))
+    snapshot = first.harness.snapshot(1)
+    first.close()
+    restored = RunningQuery(sql, [table()], restored=snapshot, settings=after)
+    whole = RunningQuery(sql, [table()], settings=ONE_PHASE | after)
+    whole.give("t", rows(0, 3))
+    begun = len(whole.changes())
+    assert ended(restored, (1, 2), 3)[0] == ended(whole, (1, 2), 3)[0][begun:]
+
+
+@pytest.mark.parametrize("columns", ["AVG(w)", "AVG(w), MIN(n), COUNT(DISTINCT s)"])
+def test_sums_beyond_64_bits_remain_exact(columns):
+    sql = f"SELECT k, {columns} FROM t GROUP BY k"
+    found, batches = changes(sql, {}, (1 << 31) - 1)
+    assert batches < 3
+    assert (found, 0) == changes(sql, ONE_PHASE, (1 << 31) - 1)
+
+
 RETRACTED = ("COUNT(*)", "COUNT(n)", "SUM(n) FILTER (WHERE n > 0), SUM(w)", "AVG(n), COUNT(s)")
 
 

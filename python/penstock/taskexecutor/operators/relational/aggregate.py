@@ -14,6 +14,7 @@ from penstock.taskexecutor.operators.relational.batches import (
 )
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import texts_of
+from penstock.taskexecutor.operators.relational.packed_groups import PackedGroups
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.running_aggregates import (
     LEAST_ROWS,
@@ -70,7 +71,8 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         self.partials = None
         if per_batch and not has_kinds and not is_one_phase:
             self.partials = PartialAggregates.of(context, input, keys, calls)
-        #: By key: a tuple of the number of rows and what `AggregateCalls.create` returns.
+        self.layout = PackedGroups(self.calls)
+        #: By key, as `PackedGroups` says.
         self.groups = keyed_rows(context, "groups", state_ttl_ms)
         # As in Flink: equal updates keep the state of later operators alive.
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
@@ -88,7 +90,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         if not RunningAggregates.fits(input, output, self.keys):
             return None
         made = RunningAggregates(
-            input, output, self.keys, self.calls,
+            input, output, self.keys, self.calls, self.layout,
             is_updating=is_updating, emits_equal=self.emits_equal,
         )  # fmt: skip
         group = context.metric_group()
@@ -129,7 +131,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
             entry = touched.get(text)
             if entry is None:
-                entry = touched[text] = self._entry(key, self.calls.of_state(self.groups.get(text)))
+                entry = touched[text] = self._entry(key, self.layout.plain(self.groups.get(text)))
             group = entry[2]
             if group is None:
                 if not is_added:
@@ -166,17 +168,18 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         before: dict[str, tuple[tuple[Any, ...], tuple[Any, ...] | None]] = {}
         for found in groups:
             text = found.text
-            group = self.groups.get(text)
+            group = self.layout.plain(self.groups.get(text))
             if text not in before:
                 before[text] = found.key, None if group is None else self.calls.results(group[1:])
             rows, *values = (0, *self.calls.empty) if group is None else group
             merged = self.calls.merge(values, found.values)
             self.groups.put(text, (rows + found.rows, *merged))
         for text, (key, old) in before.items():
-            self._emit_change(key, old, self._result(self.groups.get(text)))
+            self._emit_change(key, old, self._result(text))
         self.flush()
 
-    def _result(self, group: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def _result(self, text: str) -> tuple[Any, ...] | None:
+        group = self.groups.get(text)
         return self.calls.results(group[1:]) if group[0] > 0 else None
 
     def _emit_change(

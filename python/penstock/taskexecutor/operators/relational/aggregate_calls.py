@@ -95,7 +95,7 @@ class AggregateCalls:
         for position, changes in enumerate(self._changes):
             given = arguments[position][row]
             place = self.noted[position]
-            if given is not None and (place is None or place.is_new(values, given)):
+            if given is not None and (place is None or place.is_new(values[place.place], given)):
                 values[position] = changes[is_added](values[position], *given)
 
     def merge(self, values: Sequence[Any], others: Sequence[Any]) -> list[Any]:

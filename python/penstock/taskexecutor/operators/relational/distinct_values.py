@@ -36,14 +36,13 @@ class Noted(NamedTuple):
     place: int
     bit: int
 
-    def is_new(self, values: Sequence[Any], arguments: tuple[Any, ...]) -> bool:
+    def is_new(self, seen: dict[Any, int], arguments: tuple[Any, ...]) -> bool:
         """Note the arguments of a row; return whether the call had not aggregated equal ones.
 
         Args:
-            values: The accumulators and dictionaries of the row's group.
+            seen: The dictionary of the row's group.
             arguments: The arguments.
         """
-        seen = values[self.place]
         if len(arguments) == 1:
             key = as_kept(seen, hashable(arguments[0]))
         else:
@@ -93,7 +92,7 @@ def in_present_form(
         if place is not None:
             counts, values[position] = values[position]
             for key in counts:
-                place.is_new(values, key)
+                place.is_new(values[place.place], key)
     return rows, *values
 
 
@@ -115,26 +114,27 @@ def first_rows(
     Returns:
         Numpy arrays of booleans.
     """
-    pairs = numbered([pa.array(groups.codes), column])
-    bits = np.zeros(pairs.count, np.int64)
-    counted = [pairs if mask is None else pairs.where(mask) for _, mask in calls]
-    for (bit, _), rows in zip(calls, counted, strict=True):
-        bits[rows.codes] |= bit
+    pairs = numbered([column], groups)
+    wanted = np.zeros(len(groups), np.int64)
+    for bit, mask in calls:
+        wanted |= bit if mask is None else mask * bit
+    bits = np.bitwise_or.reduceat(wanted[pairs.order], pairs.starts)
     values = values_of(column.take(pa.array(pairs.firsts)))
     codes = groups.codes[pairs.firsts].tolist()
-    new = []
-    for code, value, wanted in zip(codes, values, bits.tolist(), strict=True):
-        kept = seen[code]
-        known = kept.get(value, 0)
-        missing = wanted & ~known
-        if missing:
-            kept[value] = known | missing
-        new.append(missing)
-    missing_bits = np.array(new, np.int64)
+    known = np.array([seen[code].get(v, 0) for code, v in zip(codes, values, strict=True)])
+    missing = bits & ~known
+    noted = (bits | known).tolist()
+    for pair in np.flatnonzero(missing).tolist():
+        seen[codes[pair]][values[pair]] = noted[pair]
+    wanted &= missing[pairs.codes]
     found = []
-    for (bit, _), rows in zip(calls, counted, strict=True):
-        firsts = rows.firsts[np.flatnonzero(missing_bits & bit)]
+    firsts = np.empty(pairs.count, np.int64)
+    for bit, _ in calls:
+        rows = np.flatnonzero(wanted & bit)
+        of_rows = pairs.codes[rows]
+        # Of several assignments to one place, the last one counts.
+        firsts[of_rows[::-1]] = rows[::-1]
         is_first = np.zeros(len(groups), bool)
-        is_first[firsts if rows.rows is None else rows.rows[firsts]] = True
+        is_first[firsts[of_rows]] = True
         found.append(is_first)
     return found

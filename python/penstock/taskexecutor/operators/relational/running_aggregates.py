@@ -11,36 +11,37 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.aggregates.folds import Max, Min
-from penstock.columns.group_kernels import NoKernelError
-from penstock.columns.grouped_folds import (
-    Taken,
-    counted_rows,
-    running_extreme,
-    running_numbers,
-)
+from penstock.columns.group_kernels import MOST, NoKernelError
+from penstock.columns.grouped_folds import counted_rows
 from penstock.columns.groups import Groups, numbered
 from penstock.table.functions import type_rules
 from penstock.table.functions.accumulator_choice import counts_distinct
+from penstock.table.functions.accumulators import Extreme
 from penstock.table.plan.nodes import INSERT, ROW_KIND, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     column_of_values,
+    values_of,
 )
-from penstock.taskexecutor.operators.relational.change_pairs import change_pairs, differing
+from penstock.taskexecutor.operators.relational.change_pairs import change_pairs
 from penstock.taskexecutor.operators.relational.distinct_values import first_rows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
+from penstock.taskexecutor.operators.relational.packed_groups import COUNT, EXTREME, SUM
+from penstock.taskexecutor.operators.relational.result_slots import ResultColumn, ResultSlots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
+    from penstock.taskexecutor.operators.relational.packed_groups import PackedGroups
 
 #: Smaller batches are aggregated row by row, which costs less than the calls of kernels.
 LEAST_ROWS: Final = 32
+
+_SUMS: Final = ("SUM", "$SUM0", "AVG")
 
 
 class _Counted(NamedTuple):
@@ -48,51 +49,45 @@ class _Counted(NamedTuple):
 
     Attributes:
         call: The call.
-        groups: The groups of all rows.
         mask: By row, whether the call aggregates it, as a numpy array of booleans; None if all.
         column: The argument of each row; None without one.
-        old: By group, the accumulator before the batch; kernels may change it.
-        signs: By row, 1 if it is added and -1 if it is retracted; None if all are added.
     """
 
     call: AggregateCall
-    groups: Groups
     mask: Any
     column: Any
-    old: Sequence[Any]
-    signs: Any
-
-    @property
-    def ones(self) -> Any:
-        """Return 1 for rows that the call aggregates, -1 if it retracts them, 0 for others."""
-        if self.signs is not None:
-            return self.signs if self.mask is None else self.signs * self.mask
-        if self.mask is None:
-            return np.ones(len(self.groups), np.int64)
-        return self.mask.astype(np.int64)
 
 
-class _Found(NamedTuple):
-    """The accumulators and results that a kernel computes.
+class _Batch:
+    """A batch and the groups that it changes.
 
     Attributes:
-        accumulators: By group, the accumulator after the batch.
-        results: By row, the result, as a numpy array or an Arrow array.
-        mask: By row, whether the result is NULL; None if none is.
-        before: By group, the result before the batch, whatever it is for a new group; None where
-            the accumulators' function computes it.
+        rows: The batch.
+        groups: The groups of its rows.
+        slots: The slots of results.
+        signs: By row, 1 if it is added and -1 if it is retracted; None if all are added.
+        is_new: By group, whether state has none, as a numpy array of booleans.
+        integers: The integers of `PackedGroups.read`, which become those after the batch.
+        others: The other parts, likewise.
+        plain: By call whose accumulators were added row by row though they are packed, these.
     """
 
-    accumulators: Sequence[Any]
-    results: Any
-    mask: Any = None
-    before: Sequence[Any] | None = None
+    def __init__(self, rows: pa.RecordBatch, groups: Groups) -> None:
+        """Start without the state of the groups."""
+        self.rows = rows
+        self.groups = groups
+        self.slots = ResultSlots(groups)
+        self.signs = _signs(rows)
+        self.is_new: Any = None
+        self.integers: Any = None
+        self.others: list[list[Any]] = []
+        self.plain: dict[int, list[Any]] = {}
 
-    @property
-    def array(self) -> Any:
-        """The results as an Arrow array."""
-        is_array = isinstance(self.results, pa.Array)
-        return self.results if is_array else pa.array(self.results, mask=self.mask)
+    def ones(self, mask: Any) -> Any:
+        """Return 1 for rows of a mask, -1 if they are retracted, 0 for others."""
+        if self.signs is not None:
+            return self.signs if mask is None else self.signs * mask
+        return np.ones(len(self.groups), np.int64) if mask is None else mask
 
 
 class RunningAggregates:
@@ -109,6 +104,7 @@ class RunningAggregates:
         output: Schema,
         keys: tuple[int, ...],
         calls: AggregateCalls,
+        layout: PackedGroups,
         *,
         is_updating: bool,
         emits_equal: bool,
@@ -120,14 +116,17 @@ class RunningAggregates:
             output: The columns of the output.
             keys: Positions of the columns that make a group.
             calls: The aggregates, over columns.
+            layout: The form of groups in state.
             is_updating: Whether batches of the output have row kinds.
             emits_equal: Whether to emit a change whose new row equals the old one.
         """
         self._input = input
         self._keys = keys
         self._calls = calls
+        self._layout = layout
         self._types = output.types[len(keys) :]
         self._schema = arrow_schema(output, has_kinds=is_updating)
+        self._targets = [field.type for field in self._schema][len(keys) :]
         self._is_updating = is_updating
         self._emits_equal = emits_equal
         self.batches = 0
@@ -154,113 +153,83 @@ class RunningAggregates:
             for call in calls
         )
 
-    def changes(self, batch: pa.RecordBatch, state: KeyedRows) -> Any:
+    def changes(self, rows: pa.RecordBatch, state: KeyedRows) -> Any:
         """Add the rows of a batch to the groups in state and return the changes, if any.
 
         Raises:
-            NoKernelError: Rows are retracted, and kernels cannot compute that.
+            NoKernelError: Kernels cannot compute these values; state is unchanged.
         """
-        signs = _signs(batch)
-        groups = numbered([batch.column(key) for key in self._keys])
-        firsts = pa.array(groups.firsts)
-        texts = key_texts(batch.take(firsts), self._keys)
-        kept = [self._calls.of_state(state.get(text)) for text in texts]
-        is_new = np.array([group is None for group in kept])
-        create = self._calls.create
-        counts, *old = zip(*[group or (0, *create()) for group in kept], strict=True)
-        if signs is None:
-            counts = (np.array(counts) + groups.sizes).tolist()
-        else:
-            running = running_numbers(groups, signs, counts)
-            if running.min() <= 0:
-                raise NoKernelError
-            counts = running[groups.lasts].tolist()
-        results, new = self._results(batch, groups, is_new.tolist(), old, signs)
-        self.batches += 1
-        for text, group in zip(texts, zip(counts, *new, strict=True), strict=True):
-            state.put(text, group)
-        return self._emitted(batch, groups, results, is_new)
-
-    def _results(
-        self,
-        batch: pa.RecordBatch,
-        groups: Groups,
-        is_new: list[bool],
-        old: Sequence[Sequence[Any]],
-        signs: Any,
-    ) -> tuple[list[Any], list[Sequence[Any]]]:
-        """Return, by call, the results of all rows and then of all groups before the batch.
-
-        Also returns, by call, the accumulators of all groups after the batch, and behind them the
-        dictionaries of distinct values.
-        """
-        columns: list[Any] = []
-        after: list[Sequence[Any]] = []
-        schema = list(self._schema)[len(self._keys) :]
-        by_row: set[int] = set()
-        all_taken = self._taken(batch, groups, old, signs)
-        self._leave_out_known(batch, all_taken, old, by_row)
-        for place, (made, kind) in enumerate(
-            zip(self._calls.accumulators, self._types, strict=True)
-        ):
-            target = schema[place].type
-            taken = all_taken[place]
-            found = self._kernel(taken, place)
-            before = None if found is None else found.before
-            if before is None:
-                before = [
-                    None if new else made.result(value)
-                    for new, value in zip(is_new, taken.old, strict=True)
-                ]
-            accumulators: Sequence[Any]
+        groups = numbered([rows.column(key) for key in self._keys])
+        batch = _Batch(rows, groups)
+        texts = key_texts(rows.take(pa.array(groups.firsts)), self._keys)
+        kept = [state.get(text) for text in texts]
+        batch.is_new = np.array([group is None for group in kept])
+        batch.integers, batch.others = self._layout.read(kept)
+        taken = self._taken(rows)
+        by_row = self._leave_out_known(batch, taken)
+        sums = self._sums(batch, taken)
+        results = []
+        for place, each in enumerate(taken):
+            found = self._result(batch, each, place, sums)
             if found is None:
-                if signs is not None:
+                if batch.signs is not None:
                     raise NoKernelError
                 by_row.add(place)
-                accumulators, rows = self._each(batch, taken, place)
-                array = column_of_values(rows, kind, target)
-            else:
-                accumulators = found.accumulators
-                array = found.array.cast(target)
-            columns.append(pa.concat_arrays([array, column_of_values(before, kind, target)]))
-            after.append(accumulators)
+                found = self._each(batch, each, place)
+            results.append(found)
+        for at, running in sums.items():
+            batch.integers[at] = running[batch.slots.lasts]
         self.calls_by_row += len(by_row)
-        return columns, [*after, *old[len(after) :]]
+        self.batches += 1
+        new = self._layout.written(batch.integers, batch.others)
+        if batch.plain:
+            new = [self._plain(group, at, batch.plain) for at, group in enumerate(new)]
+        for text, group in zip(texts, new, strict=True):
+            state.put(text, group)
+        is_counting = any(each.mask is None and each.call.function == "COUNT" for each in taken)
+        return self._emitted(batch, results, all_change=self._emits_equal or is_counting)
 
-    def _taken(
-        self, batch: pa.RecordBatch, groups: Groups, old: Sequence[Sequence[Any]], signs: Any
-    ) -> list[_Counted]:
+    def _plain(self, group: Any, at: int, plain: dict[int, list[Any]]) -> tuple[Any, ...]:
+        """Return a group in its plain form, with accumulators that may not fit the packed one."""
+        rows, *values = self._layout.plain(group) or ()
+        for place, accumulators in plain.items():
+            values[place] = accumulators[at]
+        return rows, *values
+
+    # Rows -----------------------------------------------------------------------------------------
+
+    def _taken(self, batch: pa.RecordBatch) -> list[_Counted]:
         """Return, by call, the rows that meet its condition."""
+        masks: dict[tuple[int, ...], Any] = {}
         found = []
-        for place, call in enumerate(self._calls.calls):
-            condition = column = None
+        for call, made in zip(self._calls.calls, self._calls.accumulators, strict=True):
+            condition, where = None, -1
             if call.condition is not None:
-                condition = batch.column(call.condition.index)  # type: ignore[attr-defined]
-            nullable = []
-            if call.arguments:
-                column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
-                if column.null_count and self._calls.accumulators[place].skips_null:
-                    nullable.append(column)
-            mask = counted_rows(condition, nullable)
-            found.append(_Counted(call, groups, mask, column, old[place], signs))
+                where = call.condition.index  # type: ignore[attr-defined]
+                condition = batch.column(where)
+            places = [argument.index for argument in call.arguments]  # type: ignore[attr-defined]
+            nullable = [place for place in places if made.skips_null and batch[place].null_count]
+            if (where, *nullable) not in masks:
+                mask = counted_rows(condition, [batch[place] for place in nullable])
+                masks[where, *nullable] = None if mask is None or mask.all() else mask
+            column = batch[places[0]] if places else None
+            found.append(_Counted(call, masks[where, *nullable], column))
         return found
 
-    def _leave_out_known(
-        self,
-        batch: pa.RecordBatch,
-        taken: list[_Counted],
-        old: Sequence[Sequence[Any]],
-        by_row: set[int],
-    ) -> None:
+    def _leave_out_known(self, batch: _Batch, taken: list[_Counted]) -> set[int]:
         """Note the arguments of distinct calls, and leave out rows with arguments known before.
 
         Args:
             batch: The batch.
             taken: By call, its rows, which this changes.
-            old: By accumulator and dictionary, those of all groups.
-            by_row: Gets the positions of calls whose rows are noted one by one.
+
+        Returns:
+            The positions of calls whose rows are noted one by one.
         """
+        by_row: set[int] = set()
         shared: dict[int, list[tuple[int, int]]] = {}
+        # `Noted.place` counts the accumulators of all calls; only some are among the others.
+        skipped = len(taken) - self._layout.kinds.count(None)
         for position, noted in enumerate(self._calls.noted):
             if noted is None:
                 continue
@@ -269,70 +238,126 @@ class RunningAggregates:
                 shared.setdefault(noted.place, []).append((position, noted.bit))
                 continue
             by_row.add(position)
-            groups = list(zip(*old, strict=True))
-            arguments = self._calls.arguments_of(batch, position)
+            seen = batch.others[noted.place - skipped]
+            arguments = self._calls.arguments_of(batch.rows, position)
             mask = [
-                given is not None and noted.is_new(groups[code], given)
-                for code, given in zip(each.groups.codes.tolist(), arguments, strict=True)
+                given is not None and noted.is_new(seen[code], given)
+                for code, given in zip(batch.groups.codes.tolist(), arguments, strict=True)
             ]
             taken[position] = each._replace(mask=np.array(mask, bool))
         for place, calls in shared.items():
             first = taken[calls[0][0]]
             wanted = [(bit, taken[position].mask) for position, bit in calls]
-            masks = first_rows(first.groups, first.column, wanted, old[place])
+            seen = batch.others[place - skipped]
+            masks = first_rows(batch.groups, first.column, wanted, seen)
             for (position, _), mask in zip(calls, masks, strict=True):
                 taken[position] = taken[position]._replace(mask=mask)
+        return by_row
 
-    def _kernel(self, taken: _Counted, place: int) -> _Found | None:
-        """Return the result of a call's kernel; None if the call has none for these values."""
-        call = taken.call
-        if not isinstance(call.function, str) or len(call.arguments) > 1:
-            return None
-        kernel = _KERNELS.get(call.function)
-        if kernel is None:
-            return None
-        bound = type_rules.BOUNDS.get(type(self._types[place]))  # type: ignore[arg-type]
+    # Results --------------------------------------------------------------------------------------
+
+    def _sums(self, batch: _Batch, taken: Sequence[_Counted]) -> dict[int, Any]:
+        """Return, by number of an integer that is a sum of those of rows, its running values."""
+        places, more = [0], [batch.ones(None)]
+        for each, kind, at in zip(taken, self._layout.kinds, self._layout.columns, strict=True):
+            if kind == COUNT:
+                places.append(at)
+                more.append(batch.ones(each.mask))
+            elif kind == SUM:
+                values = pc.fill_null(each.column, 0).cast(pa.int64()).to_numpy()
+                if _may_overflow(values, batch.integers[at]):
+                    continue
+                places += (at, at + 1)
+                more += (values * batch.ones(each.mask), batch.ones(each.mask))
+        found = batch.slots.sums(np.stack(more), batch.integers[places])
+        if batch.signs is not None and found[0][batch.slots.ordered].min() <= 0:
+            raise NoKernelError
+        return dict(zip(places, found, strict=True))
+
+    def _result(
+        self, batch: _Batch, taken: _Counted, place: int, sums: dict[int, Any]
+    ) -> ResultColumn | None:
+        """Return the results of a call by kernels; None if they cannot compute these values."""
+        kind, at = self._layout.kinds[place], self._layout.columns[place]
+        if kind == COUNT:
+            return ResultColumn(sums[at])
+        if kind == SUM:
+            return self._result_of_sum(taken.call.function, place, sums)
         try:
-            return kernel(taken, bound)
+            if kind == EXTREME:
+                return _extreme(batch, taken, at)
+            if isinstance(self._calls.accumulators[place], Extreme) and _is_text(taken.column):
+                return _extreme_text(batch, taken, at)
         except NoKernelError:
-            return None
+            pass
+        return None
 
-    def _each(
-        self, batch: pa.RecordBatch, taken: _Counted, place: int
-    ) -> tuple[list[Any], list[Any]]:
-        """Add the rows of a batch one by one; return the accumulators and the results."""
+    def _result_of_sum(
+        self, function: Any, place: int, sums: dict[int, Any]
+    ) -> ResultColumn | None:
+        at = self._layout.columns[place]
+        if at not in sums:
+            return None
+        totals, counts = sums[at], sums[at + 1]
+        if function == "AVG":
+            means = np.abs(totals) // np.maximum(counts, 1) * np.sign(totals)
+            return ResultColumn(means, counts == 0)
+        bound = type_rules.BOUNDS[type(self._types[place])]  # type: ignore[index]
+        if not -bound <= int(totals.min()) <= int(totals.max()) < bound:
+            del sums[at], sums[at + 1]
+            return None
+        return ResultColumn(totals, None if function == "$SUM0" else counts == 0)
+
+    def _each(self, batch: _Batch, taken: _Counted, place: int) -> ResultColumn:
+        """Add the rows of a batch one by one."""
         made = self._calls.accumulators[place]
-        found, results = list(taken.old), []
-        arguments = self._calls.arguments_of(batch, place)
-        codes = taken.groups.codes.tolist()
-        for code, given, is_taken in zip(codes, arguments, taken.ones.tolist(), strict=True):
+        at = self._layout.columns[place]
+        is_packed = self._layout.kinds[place] is not None
+        kept = self._layout.accumulators(batch.integers, place) if is_packed else batch.others[at]
+        found, results = list(kept), []
+        arguments = self._calls.arguments_of(batch.rows, place)
+        codes = batch.groups.codes.tolist()
+        ones = batch.ones(taken.mask).tolist()
+        before = [
+            None if new else made.result(value)
+            for new, value in zip(batch.is_new.tolist(), kept, strict=True)
+        ]
+        for code, given, is_taken in zip(codes, arguments, ones, strict=True):
             if given is not None and is_taken:
                 found[code] = made.add(found[code], *given)
             results.append(made.result(found[code]))
-        return found, results
+        if is_packed:
+            batch.plain[place] = found
+        else:
+            batch.others[at] = found
+        kind, target = self._types[place], self._targets[place]
+        rows, groups = (column_of_values(each, kind, target) for each in (results, before))
+        return ResultColumn(batch.slots.spread(rows, groups))
 
-    def _emitted(
-        self, batch: pa.RecordBatch, groups: Groups, results: list[Any], is_new: Any
-    ) -> Any:
+    def _emitted(self, batch: _Batch, results: list[ResultColumn], *, all_change: bool) -> Any:
         """Return the batch of the changes; None without any."""
-        rows = np.arange(len(groups))
-        # Place of the result before each row: of the previous row of its group, or of state.
-        codes = groups.codes[groups.order]
-        before = np.empty(len(groups), np.int64)
-        before[groups.order] = np.concatenate(([0], groups.order[:-1]))
-        heads = groups.order[np.flatnonzero(np.diff(codes, prepend=-1))]
-        before[heads] = len(groups) + groups.codes[heads]
-        inserts = (before >= len(groups)) & is_new[groups.codes]
-        all_rows = np.ones(len(groups), bool)
-        changed = all_rows if self._emits_equal else differing(results, rows, before)
+        slots = batch.slots.of_rows
+        inserts = np.zeros(len(slots), bool)
+        new = np.flatnonzero(batch.is_new)
+        inserts[batch.groups.firsts[new]] = True
+        if all_change:
+            changed = np.ones(len(slots), bool)
+        else:
+            differ = np.zeros(len(batch.slots) - 1, bool)
+            for column in results:
+                differ |= column.changed()
+            changed = differ[slots - 1]
         counts, places, kinds = change_pairs(
-            rows, before, inserts, changed, removal=UPDATE_BEFORE, addition=UPDATE_AFTER
+            slots, slots - 1, inserts, changed, removal=UPDATE_BEFORE, addition=UPDATE_AFTER
         )
         if not len(places):
             return None
-        of_rows, of_results = pa.array(np.repeat(rows, counts)), pa.array(places)
-        arrays = [batch.column(key).take(of_rows) for key in self._keys]
-        arrays += [column.take(of_results) for column in results]
+        of_rows = pa.array(np.repeat(np.arange(len(slots)), counts))
+        arrays = [batch.rows.column(key).take(of_rows) for key in self._keys]
+        arrays += [
+            column.at(places, target)
+            for column, target in zip(results, self._targets, strict=False)
+        ]
         if self._is_updating:
             arrays.append(pa.array(kinds))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -341,53 +366,40 @@ class RunningAggregates:
 # Kernels ------------------------------------------------------------------------------------------
 
 
-def _count(taken: _Counted, bound: int | None) -> _Found:
-    del bound
-    found = running_numbers(taken.groups, taken.ones, taken.old)
-    return _Found(found[taken.groups.lasts].tolist(), found, before=taken.old)
+def _may_overflow(values: Any, old: Any) -> bool:
+    """Return whether sums may need more than 64 bits."""
+    bounds = [abs(int(f(part))) for part in (values, old) for f in (np.min, np.max)]
+    return max(bounds[:2]) * len(values) + max(bounds[2:]) > MOST
 
 
-def _sums(taken: _Counted) -> tuple[Any, Any]:
-    """Return the running sums and the running numbers of values."""
-    if not pa.types.is_integer(taken.column.type):
-        raise NoKernelError
+def _extreme(batch: _Batch, taken: _Counted, at: int) -> ResultColumn:
+    """Return the results of a minimum or maximum of integers."""
     values = pc.fill_null(taken.column, 0).cast(pa.int64()).to_numpy()
-    if taken.mask is not None:
-        values = np.where(taken.mask, values, 0)
-    if taken.signs is not None:
-        values = values * taken.signs
-    sums = running_numbers(taken.groups, values, [total for total, _ in taken.old])
-    return sums, running_numbers(taken.groups, taken.ones, [count for _, count in taken.old])
+    old, known = batch.integers[at], batch.integers[at + 1].astype(bool)
+    is_max = taken.call.function == "MAX"
+    found, nulls = batch.slots.extremes(values, taken.mask, old, known, is_max=is_max)
+    lasts = batch.slots.lasts
+    batch.integers[at + 1] = ~nulls[lasts]
+    batch.integers[at] = np.where(nulls[lasts], 0, found[lasts])
+    return ResultColumn(found, nulls)
 
 
-def _pairs(taken: _Counted, sums: Any, counts: Any) -> list[Any]:
-    lasts = taken.groups.lasts
-    return list(zip(sums[lasts].tolist(), counts[lasts].tolist(), strict=True))
-
-
-def _sum(taken: _Counted, bound: int | None) -> _Found:
-    sums, counts = _sums(taken)
-    if bound is None or (len(sums) and not -bound <= sums.min() <= sums.max() < bound):
-        raise NoKernelError
-    mask = None if taken.call.function == "$SUM0" else counts == 0
-    return _Found(_pairs(taken, sums, counts), sums, mask)
-
-
-def _average(taken: _Counted, bound: int | None) -> _Found:
-    if bound is None:
-        raise NoKernelError
-    sums, counts = _sums(taken)
-    means = np.abs(sums) // np.maximum(counts, 1) * np.sign(sums)
-    return _Found(_pairs(taken, sums, counts), means, counts == 0)
-
-
-def _extreme(taken: _Counted, bound: int | None) -> _Found:
-    del bound
-    if taken.mask is not None:
-        raise NoKernelError
-    fold: Any = Max() if taken.call.function == "MAX" else Min()
-    part = Taken(fold, taken.groups, taken.groups, (taken.column,))
-    return _Found(*running_extreme(part, taken.old))
+def _extreme_text(batch: _Batch, taken: _Counted, at: int) -> ResultColumn:
+    """Return the results of a minimum or maximum of texts, by their places in their order."""
+    column, kept = taken.column, pa.array(batch.others[at], taken.column.type)
+    known = kept.is_valid().to_numpy(zero_copy_only=False)
+    encoded = pc.fill_null(pa.concat_arrays([column, kept]), "").dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    texts = encoded.dictionary.take(order)
+    places = np.empty(len(order), np.int64)
+    places[order.to_numpy()] = np.arange(len(order))
+    numbers = places[encoded.indices.to_numpy()]
+    values, old = numbers[: len(column)], numbers[len(column) :]
+    is_max = taken.call.function == "MAX"
+    found, nulls = batch.slots.extremes(values, taken.mask, old, known, is_max=is_max)
+    results = ResultColumn(found, nulls, texts)
+    batch.others[at] = values_of(results.at(batch.slots.lasts, column.type))
+    return results
 
 
 def _signs(batch: pa.RecordBatch) -> Any:
@@ -398,22 +410,12 @@ def _signs(batch: pa.RecordBatch) -> Any:
     return np.where((kinds == INSERT) | (kinds == UPDATE_AFTER), 1, -1)
 
 
-_SUMS: Final = ("SUM", "$SUM0", "AVG")
-
-_KERNELS: Final[dict[str, Callable[[_Counted, int | None], _Found]]] = {
-    "COUNT": _count,
-    "APPROX_COUNT_DISTINCT": _count,
-    "SUM": _sum,
-    "$SUM0": _sum,
-    "AVG": _average,
-    "MIN": _extreme,
-    "MAX": _extreme,
-}
+def _is_text(column: Any) -> bool:
+    return bool(pa.types.is_string(column.type))
 
 
 def _is_numbered(taken: _Counted) -> bool:
     """Return whether kernels find equal arguments of a call as dictionaries do."""
     if len(taken.call.arguments) != 1 or not isinstance(taken.call.function, str):
         return False
-    kind = taken.column.type
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
+    return bool(pa.types.is_integer(taken.column.type)) or _is_text(taken.column)
