@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.connectors.interfaces import TableSource
@@ -11,9 +12,10 @@ from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, kinds_text
 from penstock.table.plan.translation import translate
 from penstock.table.pruning import pruned
+from penstock.table.sharing import consumers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.table.plan.nodes import Node
     from penstock.table.plan.operator_building import TranslationContext
@@ -31,12 +33,13 @@ def explained(jobs: TableJobs, nodes: Sequence[Node], details: Sequence[Any]) ->
     shows_kinds = ExplainDetail.CHANGELOG_MODE in details or "CHANGELOG_MODE" in details
     _check(context, nodes)
     plain = "\n".join(n.explain_tree(node) for node in nodes)
-    plans = pruned(nodes, is_streaming=is_streaming)
-    physical = "\n".join(_tree(node, changelog, shows_kinds=shows_kinds, depth=0) for node in plans)
+    plans = pruned(nodes, is_streaming=is_streaming, settings=context.settings)
+    trees = _Trees(changelog if shows_kinds else None)
+    physical = "\n".join(trees.text(node) for node in plans)
     parts = [
         ("Abstract Syntax Tree", plain),
         ("Optimized Physical Plan", physical),
-        ("Optimized Execution Plan", plain),
+        ("Optimized Execution Plan", trees.with_reuse(plans)),
     ]
     sources = sorted({text for node in plans for text in _sources(node)})
     if sources:
@@ -54,16 +57,70 @@ def _sources(node: Node) -> Iterator[str]:
         yield from _sources(child)
 
 
-def _tree(node: Node, changelog: Changelog, *, shows_kinds: bool, depth: int) -> str:
-    prefix = "" if depth == 0 else "   " * (depth - 1) + "+- "
-    line = f"{prefix}{node.describe()}"
-    if shows_kinds:
-        kinds = changelog.kinds(node.input if isinstance(node, n.Sink) else node)
-        line = f"{line[:-1]}, changelogMode=[{kinds_text(kinds)}])"
-    children = [
-        _tree(child, changelog, shows_kinds=shows_kinds, depth=depth + 1) for child in node.inputs
-    ]
-    return "\n".join([line, *children])
+class _Trees:
+    """Formats plans as trees.
+
+    Args:
+        changelog: The changelog from which each line shows the kinds of its rows; None to show no
+            kinds.
+    """
+
+    def __init__(self, changelog: Changelog | None) -> None:
+        self._changelog = changelog
+
+    def text(self, node: Node) -> str:
+        """Return the whole tree of a plan."""
+        return "\n".join(self._lines(node, 0, {}, set()))
+
+    def with_reuse(self, plans: Sequence[Node]) -> str:
+        """Return the trees of plans, in which a shared node appears once and is then referenced.
+
+        As in Flink, a node that several plans share has a tree of its own.
+        """
+        counts = consumers(plans)
+        owners: Counter[int] = Counter()
+        found: dict[int, Node] = {}
+        for plan in plans:
+            below: dict[int, Node] = {}
+            _collect(plan, below)
+            owners.update(below.keys())
+            found |= below
+        shared = [key for key in found if counts[key] > 1]
+        numbers = {key: number for number, key in enumerate(shared, 1)}
+        apart = [found[key] for key in shared if owners[key] > 1]
+        shown = set(map(id, apart))
+        # The inputs of a node are printed before it.
+        roots = [*sorted(apart, key=_height), *plans]
+        return "\n".join("\n".join(self._lines(root, 0, numbers, shown)) for root in roots)
+
+    def _lines(
+        self, node: Node, depth: int, numbers: Mapping[int, int], shown: set[int]
+    ) -> list[str]:
+        prefix = "" if depth == 0 else "   " * (depth - 1) + "+- "
+        number = numbers.get(id(node))
+        if number is not None and depth > 0 and id(node) in shown:
+            return [f"{prefix}Reused(reference_id=[{number}])"]
+        shown.add(id(node))
+        line = f"{prefix}{node.describe()}"
+        if self._changelog is not None:
+            kinds = self._changelog.kinds(node.input if isinstance(node, n.Sink) else node)
+            line = f"{line[:-1]}, changelogMode=[{kinds_text(kinds)}])"
+        lines = [line if number is None else f"{line}(reuse_id=[{number}])"]
+        for child in node.inputs:
+            lines += self._lines(child, depth + 1, numbers, shown)
+        return lines
+
+
+def _collect(node: Node, found: dict[int, Node]) -> None:
+    """Collect the nodes of a plan by ``id``, each before its inputs."""
+    if id(node) not in found:
+        found[id(node)] = node
+        for child in node.inputs:
+            _collect(child, found)
+
+
+def _height(node: Node) -> int:
+    return 1 + max(map(_height, node.inputs), default=0)
 
 
 def _check(context: TranslationContext, nodes: Sequence[Node]) -> None:

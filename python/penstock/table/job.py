@@ -82,7 +82,7 @@ class TableJobs:
         """
         environment = self.environment()
         context = self.context(environment)
-        [plan] = pruned([node], is_streaming=context.is_streaming)
+        [plan] = pruned([node], is_streaming=context.is_streaming, settings=context.settings)
         transformation = translate_optimized(plan, context)
         stream: DataStream[Any] = DataStream(environment, transformation)
         results: CloseableIterator[Any] = collect_stream(stream, self._name("collect"))
@@ -117,7 +117,11 @@ class TableJobs:
 
         context = self.context(environment)
         translation = Translation.of([sink.input for sink in sinks], context)
-        plans = pruned([sink.input for sink in sinks], is_streaming=context.is_streaming)
+        plans = pruned(
+            [sink.input for sink in sinks],
+            is_streaming=context.is_streaming,
+            settings=context.settings,
+        )
         for sink, plan in zip(sinks, plans, strict=True):
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
             made: Transformation = translation.translate_upserts(

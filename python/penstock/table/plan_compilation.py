@@ -22,6 +22,8 @@ from penstock.table.table_options import (
     PLAN_COMPILED_OBJECTS,
     PLAN_RECOMPILE,
     PLAN_RESTORED_OBJECTS,
+    REUSE_SOURCE,
+    REUSE_SUB_PLAN,
     UID_GENERATION,
 )
 
@@ -37,6 +39,9 @@ _NOT_STORED: Final = frozenset(
     ]
 )
 """Table options that do not belong to a plan: they may differ each time it is executed."""
+
+_UNSTORED_DEFAULTS: Final = {REUSE_SUB_PLAN: "true", REUSE_SOURCE: "true"}
+"""Options that change operators: those that a plan lacks had their defaults."""
 
 _MOST_SHOWN: Final = 5
 
@@ -99,7 +104,7 @@ def planned(environment: TableEnvironment, plan: StoredPlan) -> tuple[TableEnvir
         )
     catalogs = CatalogOverlay(environment.catalogs)
     catalogs.current_catalog, catalogs.current_database = plan.catalog, plan.database
-    scope = _scope(environment, catalogs, plan.options)
+    scope = _scope(environment, catalogs, {**_UNSTORED_DEFAULTS, **plan.options})
     what = (environment.get_config().get(PLAN_RESTORED_OBJECTS, None) or "ALL").upper()
     for stored in plan.tables:
         _restore(scope, catalogs, stored, what)

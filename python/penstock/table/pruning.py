@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.narrowing import MOST_ROUNDS, Narrowing
 from penstock.table.plan import nodes as n
 from penstock.table.plan.expressions import Column, columns_of, substituted
 from penstock.table.plan.predicates import predicates_of
 from penstock.table.plan.rules import optimized
-from penstock.table.sharing import consumers, shared
+from penstock.table.sharing import consumers, separated, shared
+from penstock.table.table_options import REUSE_SOURCE, REUSE_SUB_PLAN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node
+
+
+_NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Pruning:
@@ -100,19 +105,24 @@ class Pruning:
         return result
 
 
-def pruned(plans: Sequence[Node], *, is_streaming: bool) -> list[Node]:
+def pruned(
+    plans: Sequence[Node], *, is_streaming: bool, settings: Mapping[str, str] = _NO_SETTINGS
+) -> list[Node]:
     """Return the optimized plans of one job: equal parts once, without unused columns.
 
     Args:
         plans: The plans.
-        is_streaming: Whether the job reads all inputs of an operator at the same time, so that they
-            may come from one node.
+        is_streaming: Whether results are updated as input arrives.
+        settings: The options of the table configuration.
 
     Raises:
         TableException: A plan cannot run in this mode.
     """
     plans = [optimized(plan, is_streaming=is_streaming) for plan in plans]
-    narrow = Narrowing(shared(plans) if is_streaming else plans).narrowed()
+    shares = settings.get(REUSE_SUB_PLAN, "true").lower() == "true"
+    shares_scans = shares and settings.get(REUSE_SOURCE, "true").lower() == "true"
+    plans = shared(plans) if shares_scans else list(map(separated, plans))
+    narrow = Narrowing(plans).narrowed()
     used: dict[int, frozenset[int]] = {}
     for _ in range(MOST_ROUNDS):
         pruning = Pruning(narrow, used)
@@ -120,7 +130,7 @@ def pruned(plans: Sequence[Node], *, is_streaming: bool) -> list[Node]:
         if pruning.asked == used:
             break
         used = pruning.asked
-    return found
+    return shared(found, shares_scans=shares_scans) if shares else found
 
 
 def filtered_scan(node: Node, condition: Expression) -> Node:

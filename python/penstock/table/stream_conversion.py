@@ -421,7 +421,7 @@ def _rows(
     environment.jobs.set_parallelism(stream_environment)
     node = table.plan_node
     context = environment.jobs.context(stream_environment)
-    [plan] = pruned([node], is_streaming=context.is_streaming)
+    [plan] = pruned([node], is_streaming=context.is_streaming, settings=context.settings)
     transformation = translate_optimized(plan, context, keeps_time=True)
     stream: DataStream[Any] = DataStream(stream_environment, transformation)
     row_type = row_type_of(node)

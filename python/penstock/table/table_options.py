@@ -29,6 +29,8 @@ SOURCE_IDLE_TIMEOUT: Final = "scan.watermark.idle-timeout"
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 AGGREGATE_PHASES: Final = "table.optimizer.agg-phase-strategy"
+REUSE_SUB_PLAN: Final = "table.optimizer.reuse-sub-plan-enabled"
+REUSE_SOURCE: Final = "table.optimizer.reuse-source-enabled"
 UID_GENERATION: Final = "table.exec.uid.generation"
 NOT_NULL_ENFORCER: Final = "table.exec.sink.not-null-enforcer"
 MAX_COLUMN_WIDTH: Final = "table.display.max-column-width"
@@ -52,6 +54,8 @@ _EFFECTIVE: Final[dict[str, Callable[[str], object]]] = {
     MINI_BATCH: BooleanType().parse,
     NOT_NULL_ENFORCER: ChoiceType("ERROR", "DROP").parse,
     AGGREGATE_PHASES: ChoiceType("AUTO", "ONE_PHASE", "TWO_PHASE").parse,
+    REUSE_SUB_PLAN: BooleanType().parse,
+    REUSE_SOURCE: BooleanType().parse,
     UID_GENERATION: ChoiceType("PLAN_ONLY", "ALWAYS", "DISABLED").parse,
     IDLE_TIMEOUT: DurationType().parse,
     "table.exec.legacy-cast-behaviour": ChoiceType("DISABLED").parse,
@@ -70,8 +74,9 @@ _IDLE: Final = frozenset(
     """
     table.exec.mini-batch.allow-latency table.exec.mini-batch.size table.generated-code.max-length
     table.optimizer.distinct-agg.split.enabled
-    table.optimizer.join-reorder-enabled table.optimizer.reuse-source-enabled
-    table.optimizer.reuse-sub-plan-enabled table.optimizer.source.predicate-pushdown-enabled
+    table.optimizer.join-reorder-enabled
+    table.optimizer.reuse-optimize-block-with-digest-enabled
+    table.optimizer.source.predicate-pushdown-enabled
     table.optimizer.distinct-agg.split.bucket-num
     table.exec.async-lookup.buffer-capacity table.exec.async-lookup.timeout
     table.exec.spill-compression.enabled

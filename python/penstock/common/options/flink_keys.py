@@ -37,6 +37,8 @@ _OF_TABLES: Final = frozenset(
         "table.exec.uid.generation",
         "table.local-time-zone",
         "table.optimizer.agg-phase-strategy",
+        "table.optimizer.reuse-source-enabled",
+        "table.optimizer.reuse-sub-plan-enabled",
         "table.plan.compile.catalog-objects",
         "table.plan.force-recompile",
         "table.plan.restore.catalog-objects",

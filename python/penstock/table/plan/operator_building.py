@@ -68,6 +68,9 @@ class OperatorBuilder:
         self._environment = context.environment
         generation = context.settings.get(UID_GENERATION, "PLAN_ONLY").upper()
         self.ids = OperatorIds(context.environment, is_enabled=generation != "DISABLED")
+        self._exchanges: dict[
+            tuple[Transformation, tuple[int, ...], int], PartitionTransformation
+        ] = {}
 
     def _parallelism(self) -> int:
         return int(self._environment.get_parallelism())
@@ -102,20 +105,20 @@ class OperatorBuilder:
         return self._add(made, node)  # type: ignore[no-any-return]
 
     def _partitioned(
-        self, before: Transformation, keys: tuple[int, ...], node: Node
+        self, before: Transformation, keys: tuple[int, ...], parallelism: int, node: Node
     ) -> Transformation:
+        """Return the exchange by key to a number of subtasks; operators that need it share it."""
+        known = self._exchanges.get((before, keys, parallelism))
+        if known is not None:
+            return known
+        settings = {"keys": keys}
         made = OneInputTransformation(
-            before,
-            "Exchange",
-            Relational(
-                "partition",
-                {"keys": keys},
-            ),
-            None,
-            before.parallelism,
+            before, "Exchange", Relational("partition", settings), None, before.parallelism
         )
         self._add(made, node)
-        return PartitionTransformation(made, key_group(operator.itemgetter(0), Types.STRING()))
+        exchange = PartitionTransformation(made, key_group(operator.itemgetter(0), Types.STRING()))
+        self._exchanges[before, keys, parallelism] = exchange
+        return exchange
 
     def _keyed(
         self, before: Transformation, keys: tuple[int, ...], kind: str, name: str, node: Node, /,
@@ -124,7 +127,7 @@ class OperatorBuilder:
         if parallelism is None:
             parallelism = self._parallelism() if keys else 1
         made = OneInputTransformation(
-            self._partitioned(before, keys, node),
+            self._partitioned(before, keys, parallelism, node),
             name,
             Relational(kind, settings, (keys,)),
             None,
@@ -147,8 +150,8 @@ class OperatorBuilder:
     ) -> Transformation:
         parallelism = self._parallelism() if keys[0] else 1
         made = TwoInputTransformation(
-            self._partitioned(left, keys[0], node),
-            self._partitioned(right, keys[1], node),
+            self._partitioned(left, keys[0], parallelism, node),
+            self._partitioned(right, keys[1], parallelism, node),
             name,
             Relational(kind, settings, keys),
             None,
