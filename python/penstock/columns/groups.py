@@ -119,6 +119,32 @@ def numbered(columns: Sequence[Any], within: Groups | None = None) -> Groups:
     return Groups(codes, count)
 
 
+def _combined(columns: Sequence[Any]) -> Any:
+    """Return a number for each combination of values as a numpy array.
+
+    Returns:
+        None if a column has no integers or has NULLs, or if the values spread too far.
+    """
+    import numpy as np
+    import pyarrow.types as at
+
+    found: Any = 0
+    count = 1
+    for column in columns:
+        if not at.is_signed_integer(column.type) or column.null_count:
+            return None
+        values = column.to_numpy().astype(np.int64, copy=False)
+        if not len(values):
+            return None
+        least = int(values.min())
+        size = int(values.max()) - least + 1
+        count *= size
+        if count >= _MOST:
+            return None
+        found = found * size + (values - least)
+    return found
+
+
 def _codes(column: Any) -> tuple[Any, int]:
     """Return a number for each value of a column, and the number of distinct values."""
     import numpy as np

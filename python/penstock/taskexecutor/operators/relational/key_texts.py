@@ -62,6 +62,9 @@ def key_texts(batch: pa.RecordBatch, keys: Sequence[int]) -> list[str]:
     """Return the key of each row of a batch."""
     if not keys:
         return [""] * batch.num_rows
+    if are_groupable([batch.schema.field(key).type for key in keys]):
+        # JSON escapes newlines in texts.  Kernels cost more than to encode all rows at once.
+        return _encoder.encode_lines(selected_rows(batch, keys)).decode().split("\n")[:-1]
     column = key_column(batch, keys)
     if column is None:
         return texts_of(selected_rows(batch, keys))
