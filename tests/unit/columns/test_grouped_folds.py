@@ -21,7 +21,7 @@ from penstock.expressions import as_tuple, field
 from penstock.expressions.computed import computed
 from penstock.graph import operators
 from penstock.network import runtime
-from penstock.taskexecutor.operators import aggregate
+from penstock.taskexecutor.operators import batch_wait
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
 pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime has columns")
@@ -281,7 +281,7 @@ def test_batches_wait_for_nothing_else(event):
 @pytest.mark.parametrize(("taken_ms", "wait_ms"), [(0, 10), (1, 10), (4, 40), (30, 100)])
 def test_batches_wait_longer_after_one_that_took_long(monkeypatch, taken_ms, wait_ms):
     clock = itertools.count(0, taken_ms * 1_000_000)
-    monkeypatch.setattr(aggregate, "monotonic_ns", lambda: next(clock))
+    monkeypatch.setattr(batch_wait, "monotonic_ns", lambda: next(clock))
     with harness(aggregates={"n": agg.count()}, emit="batch") as test:
         test.set_processing_time(0)
         waiting(test)

@@ -89,13 +89,18 @@ class RunningQuery:
         if rows and table in self.harness._inputs:
             self.harness.process_element(table, found.batch(rows))
 
+    def flush(self):
+        """Process the batches that wait for others."""
+        self.harness._opened().prepare_snapshot_pre_barrier(0)
+
     def end(self):
         """End the inputs."""
         self.harness.run_sources()
         self.harness.end_inputs()
 
     def changes(self):
-        """Return pairs of a row kind and a row."""
+        """Return pairs of a row kind and a row, also of batches that wait for others."""
+        self.flush()
         found = []
         for batch in self.harness.values("result"):
             columns = [column.to_pylist() for column in batch.columns]

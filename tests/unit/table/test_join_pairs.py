@@ -60,7 +60,9 @@ def test_joins_in_columns_have_the_pairs_of_nested_loops(monkeypatch, kind, most
     left, right = rows(1), rows(2)
     for start in range(0, 60, 20):
         query.give("t", left[start : start + 20])
+        query.flush()
         query.give("u", right[start : start + 20])
+        query.flush()
     query.end()
     assert sorted(settled(query.changes()).elements(), key=repr) == joined(kind, left, right)
     assert query.harness.metrics("Join")["numBatchesInColumns"] >= 5
@@ -78,6 +80,7 @@ def test_pairs_of_rows_that_stay_are_those_of_rows_that_expire(monkeypatch, cond
         for start in range(0, 150, size):
             for name, seed in (("t", 3), ("u", 4)):
                 query.give(name, rows(seed, 150)[start : start + size])
+                query.flush()
         query.end()
         found.append([row for _, row in query.changes()])
         metrics = query.harness.metrics("Join")

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from penstock.columns.groups import Groups
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import stored_rows
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP
+from penstock.taskexecutor.operators.relational import join, stored_rows
 from penstock.taskexecutor.operators.relational.stored_rows import RowsOfKeys, StoredRows
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
@@ -48,6 +49,7 @@ def given(query, parts):
     before = len(query.changes())
     for table, rows in parts:
         query.give(table, rows)
+        query.flush()
     return [row for _, row in query.changes()[before:]]
 
 
@@ -110,6 +112,38 @@ def test_blocks_of_a_key_group_are_merged():
     query.close()
     query = RunningQuery("SELECT t.s FROM t JOIN u ON t.k = u.k", tables(), restored=restored)
     assert given(query, [("u", [(1, 0.0, "")])]) == [(str(number),) for number in range(64)]
+    query.close()
+
+
+@pytest.mark.parametrize("event", ["time", "rows", "barrier", "idleness", "end"])
+def test_batches_wait_for_others_and_watermarks_for_them(monkeypatch, event):
+    monkeypatch.setattr(join, "_ENOUGH_ROWS", 5)
+    query = RunningQuery("SELECT t.s, u.s FROM t JOIN u ON t.k = u.k", tables())
+    harness = query.harness
+    query.give("t", [(1, 0.0, "a")])
+    query.give("u", [(1, 0.0, "x")])
+    query.give("t", [(1, 0.0, "b"), (1, 0.0, "c")])
+    for name in "tu":
+        harness.process_watermark(name, 5)
+    harness.set_processing_time(9)
+    output = harness.output("result")
+    assert not output.records
+    assert not output.watermarks
+    if event == "time":
+        harness.set_processing_time(10)
+    elif event == "rows":
+        query.give("u", [(2, 0.0, "y")])
+    elif event == "barrier":
+        harness.snapshot(1)
+    elif event == "idleness":
+        for name in "tu":
+            harness.process_watermark_status(name, idle=True)
+    else:
+        query.end()
+    (batch,) = harness.values("result")
+    assert batch.column(0).to_pylist() == ["a", "b", "c"]
+    assert output.watermarks[0] == (MAX_TIMESTAMP if event == "end" else 5)
+    assert harness.metrics("Join")["numBatchesByKey"] == 2
     query.close()
 
 

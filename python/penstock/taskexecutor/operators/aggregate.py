@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from penstock.aggregates.combination import combination_of
 from penstock.aggregates.named import ResultRows
@@ -17,22 +16,13 @@ from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, FunctionOperator
+from penstock.taskexecutor.operators.batch_wait import BatchWait
 
 if TYPE_CHECKING:
     from penstock.aggregates.named import NamedAggregates
     from penstock.columns.column_batch import ColumnBatch
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-#: Time for which a batch waits for others, in ms, if the last one took little time.
-_WAIT_MS: Final = 10
-
-#: Longest wait of a batch on a busy machine, in ms.
-_LONGEST_WAIT_MS: Final = 100
-
-#: A batch waits at least this many times as long as the last one took, as most of that time is the
-#: fixed cost of kernels.
-_WAITS: Final = 10
 
 #: The keyed state: the tuple of a key's accumulators.
 _STATE = "_aggregates"
@@ -85,9 +75,7 @@ class KeyedAggregateOperator(FunctionOperator):
         self.takes_batches = self.columns is not None
         self.combined = combined_batches(context.evaluation, combination_of(descriptor))
         self.gathered = GatheredBatches()
-        self.processing_time = context.processing_time
-        self.is_timed = False
-        self.wait_ms = _WAIT_MS
+        self.wait = BatchWait(context.processing_time, self.flush)
         self.folds = GroupedFolds(aggregates.calls, aggregates.folds)
         self.result_batches = ResultBatches(descriptor.result_type)
 
@@ -127,23 +115,14 @@ class KeyedAggregateOperator(FunctionOperator):
         joined = self.gathered.add(batch)
         if joined is not None:
             self._process_joined(joined)
-        if self.gathered.rows and not self.is_timed:
-            self.is_timed = True
-            self.processing_time.register(self.processing_time.now() + self.wait_ms, self._on_time)
+        if self.gathered.rows:
+            self.wait.begin()
 
     def flush(self) -> None:
         """Process the waiting batches."""
         joined = self.gathered.take()
         if joined is not None:
             self._process_joined(joined)
-
-    def _on_time(self, timestamp: int) -> None:
-        del timestamp
-        self.is_timed = False
-        began_ns = monotonic_ns()
-        self.flush()
-        taken_ms = (monotonic_ns() - began_ns) // 1_000_000
-        self.wait_ms = min(max(_WAIT_MS, _WAITS * taken_ms), _LONGEST_WAIT_MS)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
         """Flush before the barrier of a checkpoint."""

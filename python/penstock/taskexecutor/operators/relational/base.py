@@ -175,6 +175,10 @@ class TwoInputRelationalOperator(ExchangedBatches, MultipleInputOperator):
         batch = batch_of_bytes(value[1], self.input_schemas[side])
         self.counters.rows += batch.num_rows
         self.counters.batches += 1
+        self.take_batch(side, batch)
+
+    def take_batch(self, side: int, batch: pa.RecordBatch) -> None:
+        """Process a batch of one side and emit the changes."""
         self.process_side(side, batch)
         self.flush()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.operators.batch_wait import BatchWait
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
@@ -24,8 +27,6 @@ from penstock.taskexecutor.operators.relational.join_pairs import (
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -37,6 +38,9 @@ _Row = tuple[Any, ...]
 #: of its last change in ms.
 _Record = list[Any]
 
+
+#: The number of rows of both sides for which no more batches are awaited.
+_ENOUGH_ROWS: Final = 16_384
 
 #: The length of a record without a time.
 _WITHOUT_TIME = 3
@@ -103,6 +107,11 @@ class JoinOperator(TwoInputRelationalOperator):
 
         self.inner = None
         self.columns = None
+        #: Batches of both sides that wait for others, their rows, and the last watermark behind.
+        self.waiting: tuple[list[Any], list[Any]] = ([], [])
+        self.num_waiting = 0
+        self.watermark = MIN_TIMESTAMP
+        self.wait = BatchWait(context.processing_time, self._process_waiting)
         self.tables = tuple(context.keyed_state.table(name, "value") for name in ("left", "right"))
         self.schemas = tuple(arrow_schema(schema, has_kinds=False) for schema in inputs)
         if kind == "INNER" and not (is_null_aware or any(has_kinds) or any(state_ttl_ms)):
@@ -124,9 +133,47 @@ class JoinOperator(TwoInputRelationalOperator):
         self.condition.open()
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """Add the rows that keyed state lacks to it."""
+        """Process the waiting batches, and add the rows that keyed state lacks to it."""
         if self.columns is not None:
+            self._process_waiting()
             self.columns.save()
+
+    def take_batch(self, side: int, batch: pa.RecordBatch) -> None:
+        """Process a batch of one side, which may wait for others, and delay watermarks."""
+        if self.columns is None:
+            super().take_batch(side, batch)
+            return
+        self.waiting[side].append(batch)
+        self.num_waiting += batch.num_rows
+        if self.num_waiting >= _ENOUGH_ROWS:
+            self._process_waiting()
+        else:
+            self.wait.begin()
+
+    def _process_waiting(self) -> None:
+        """Process the waiting batches, and emit the watermark that waits for them."""
+        waiting, self.waiting, self.num_waiting = self.waiting, ([], []), 0
+        for side, batches in enumerate(waiting):
+            if batches:
+                super().take_batch(side, pa.concat_batches(batches))
+        watermark, self.watermark = self.watermark, MIN_TIMESTAMP
+        if watermark != MIN_TIMESTAMP:
+            super().process_watermark(watermark)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Emit the watermark behind the results of the waiting batches."""
+        self.watermark = timestamp
+        if timestamp == MAX_TIMESTAMP or not self.num_waiting:
+            self._process_waiting()
+
+    def finish(self) -> None:
+        """Process the waiting batches."""
+        self._process_waiting()
+
+    def process_status(self, idle: bool) -> None:
+        """Emit a change of idleness behind the results of the waiting batches."""
+        self._process_waiting()
+        super().process_status(idle)
 
     def close(self) -> None:
         """Close the user functions."""
