@@ -133,7 +133,8 @@ def _functions(title: str, *, are_words: bool) -> str:
     rows = [
         f"| `{name.replace('|', chr(92) + '|')}` | {_arguments(function.signature)} |"
         for name, function in sorted(table().items())
-        if name.replace("_", "").isalnum() is are_words
+        # Names with a dollar sign stand for parts of other functions.
+        if name.replace("_", "").isalnum() is are_words and not name.startswith("$")
     ]
     head = "| name | arguments |\n|---|---|"
     page = "\n".join([f"# {title}\n", _WRITTEN, head, *rows, ""])

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from penstock.table import types
 from penstock.table.functions import time_texts
 from penstock.table.functions.registry import table
-from penstock.table.functions.times import without_seconds
+from penstock.table.functions.times import distinct_times
 
 PATTERNS = ("yyyy-MM-dd", "HH:mm", "yyyy-MM-dd HH:mm:ss", "ss.SSS", "E a h", "D Q", "'x'yyyy")
 ZONES = ("UTC", "Asia/Kathmandu", "Africa/Monrovia")
@@ -67,11 +67,28 @@ def test_parts_of_times(first_year, zone, unit):
 
 
 def test_seconds_are_kept_where_zones_had_some():
-    assert {each.second for each in without_seconds(moments(1990, "UTC")).to_pylist() if each} == {
-        0
-    }
-    old = {each.second for each in without_seconds(moments(1950, "UTC")).to_pylist() if each}
-    assert len(old) > 1
+    for first_year, seconds in ((1990, {0}), (1950, set(range(60)))):
+        times, _ = distinct_times(moments(first_year, "UTC"), 60)
+        assert {each.second for each in times.to_pylist()} <= seconds
+    assert len({each.second for each in times.to_pylist()}) > 1
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("step_s", [1, 3600])
+def test_times_in_order_are_distinct_minutes(unit, step_s):
+    seconds = [-7_200 + number * step_s for number in range(5_000)]
+    column = pa.array(seconds, pa.timestamp("s")).cast(pa.timestamp(unit))
+    times, places = distinct_times(column, 60)
+    assert len(times) == len({each // 60 for each in seconds})
+    assert times.take(places).cast(pa.timestamp("s")).cast(pa.int64()).to_pylist() == [
+        each // 60 * 60 for each in seconds
+    ]
+
+
+def test_times_without_a_value():
+    column = pa.nulls(3, pa.timestamp("ms"))
+    times, places = distinct_times(column, 60)
+    assert times.take(places).to_pylist() == [None] * 3
 
 
 def moment_call(arguments):

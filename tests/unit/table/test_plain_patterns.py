@@ -10,6 +10,7 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from penstock.table.functions.evaluation import Evaluator, Session
 from penstock.table.functions.plain_patterns import re2_pattern
 from penstock.table.functions.registry import table
 from penstock.table.plan.expressions import Column, Literal
@@ -94,13 +95,14 @@ def test_only_patterns_with_one_meaning_are_arrows(pattern, group, expected):
 @pytest.mark.parametrize("position", [0, 1, 2])
 @pytest.mark.parametrize("texts", [["a/b/c", None, "//"], ["a/b", "", "a"], [None], ["", ""]])
 def test_arrow_splits_as_python_does(texts, position):
-    function = table()["SPLIT_INDEX"]
-    arguments = (
-        Column(DataTypes.STRING(), 0, "t"),
-        Literal(DataTypes.STRING(), "/"),
-        Literal(DataTypes.INT(), position),
+    call = table()["SPLIT_INDEX"].call(
+        (
+            Column(DataTypes.STRING(), 0, "t"),
+            Literal(DataTypes.STRING(), "/"),
+            Literal(DataTypes.INT(), position),
+        )
     )
-    constants = [pa.scalar("/"), pa.scalar(position, pa.int32())]
-    found = function.kernel([pa.array(texts, pa.string()), *constants], 3, function.call(arguments))
+    batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], ["t"])
+    found = Evaluator([call], Session()).column(call, batch)
     parts = [text.split("/") if text else [] for text in texts]
     assert found.to_pylist() == [each[position] if position < len(each) else None for each in parts]

@@ -11,7 +11,7 @@ from penstock.common.number_text import parsed_decimal, parsed_double
 from penstock.table import types
 from penstock.table.errors import TableException
 from penstock.table.functions import type_rules as rules
-from penstock.table.functions.registry import column_values
+from penstock.table.functions.registry import column_values, is_repetitive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,13 +54,18 @@ def cast_array(value: Any, source: DataType, target: DataType, *, is_try: bool) 
         return pa.scalar(None, wanted)
     if _is_same_form(source, target):
         return value if value.type == wanted else value.cast(wanted)
-    if _is_widening(source, target):
-        # A float has not all digits of a large integer: Arrow would refuse to round it.
+    if _is_widening(source, target) or (rules.is_integer(source) and rules.is_integer(target)):
+        # A float has not all digits of a large integer: Arrow would refuse to round it.  Integers
+        # that do not fit wrap around, as Java's do.
         return value.cast(wanted, safe=False)
     if isinstance(value, pa.Scalar):
         value = pa.array([value.as_py()], value.type)
         made = cast_array(value, source, target, is_try=is_try)
         return made[0] if isinstance(made, pa.Array) else made
+    if is_repetitive(value):
+        encoded = value.dictionary_encode()
+        made = cast_array(encoded.dictionary, source, target, is_try=is_try)
+        return made.take(encoded.indices)
     convert = converter(source, target)
     results: list[Any] = []
     for item in python_values(value, source):

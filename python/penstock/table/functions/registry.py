@@ -53,13 +53,14 @@ class Function:
     """One function of the table.
 
     Attributes:
-        name: The name in SQL.
+        name: The name in SQL; that of a part of another function begins with a dollar sign.
         signature: A word for each argument: followed by ``?`` if it is optional, by ``*`` for any
             number of them.
         result: Computes the type of the result from the arguments and options.
         kernel: Computes the result.
         bind: Creates the expression instead; None to create a `Call`.
         is_deterministic: Whether equal arguments lead to equal results.
+        expand: Returns a call as calls whose results other calls may share; None if it cannot.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Function:
     kernel: Any
     bind: Callable[[list[Expression], tuple[Any, ...]], Expression] | None = None
     is_deterministic: bool = True
+    expand: Callable[[Call], Expression | None] | None = None
 
     def call(self, arguments: Sequence[Expression], options: tuple[Any, ...] = ()) -> Expression:
         """Return the call of the function.
@@ -136,6 +138,7 @@ def define(
     *,
     bind: Callable[[list[Expression], tuple[Any, ...]], Expression] | None = None,
     is_deterministic: bool = True,
+    expand: Callable[[Call], Expression | None] | None = None,
 ) -> None:
     """Define a function, under one name or several that are separated by ``|``.
 
@@ -147,10 +150,11 @@ def define(
         kernel: Computes the result.
         bind: Creates another expression instead.
         is_deterministic: Whether equal arguments lead to equal results.
+        expand: See `Function`.
     """
     rule = _result_rule(result)
     for each in [name] if name == "||" else name.split("|"):
-        _TABLE[each] = Function(each, signature, rule, kernel, bind, is_deterministic)
+        _TABLE[each] = Function(each, signature, rule, kernel, bind, is_deterministic, expand)
 
 
 def _result_rule(result: Any) -> Any:
@@ -226,6 +230,27 @@ def column_values(value: Any, rows: int, kind: DataType | None = None) -> list[A
     return found
 
 
+#: The number of values that a sample of a column has.
+_SAMPLE: Final = 512
+
+
+def is_repetitive(value: Any) -> bool:
+    """Return whether a column has so few distinct values that each should be converted once."""
+    import pyarrow as pa
+
+    if not isinstance(value, pa.Array) or len(value) < 2 * _SAMPLE or not _is_hashed(value.type):
+        return False
+    sample = value.slice(0, _SAMPLE)
+    return len(sample.unique()) * 2 <= _SAMPLE
+
+
+def _is_hashed(kind: Any) -> bool:
+    """Return whether Arrow finds the distinct values of a type that are not distinct to Python."""
+    import pyarrow as pa
+
+    return not pa.types.is_nested(kind) and not pa.types.is_floating(kind)
+
+
 def rowwise(
     function: Callable[..., Any], *, takes_nulls: bool = False, options: bool = False
 ) -> Any:
@@ -238,11 +263,18 @@ def rowwise(
     """
 
     def kernel(arguments: list[Any], rows: int, expression: Call) -> Any:
+        import pyarrow as pa
+
         from penstock.table.arrow_types import arrow_array
 
         more = expression.options if options else ()
         if not arguments:
             return arrow_array([function(*more) for _ in range(rows)], expression.type)
+        places = [at for at, each in enumerate(arguments) if isinstance(each, pa.Array)]
+        if len(places) == 1 and is_repetitive(arguments[places[0]]) and _is_function(expression):
+            encoded = arguments[places[0]].dictionary_encode(null_encoding="encode")
+            given = [encoded.dictionary if at in places else a for at, a in enumerate(arguments)]
+            return kernel(given, len(encoded.dictionary), expression).take(encoded.indices)
         columns = [
             column_values(argument, rows, part.type)
             for argument, part in zip(arguments, expression.arguments, strict=True)
@@ -256,3 +288,8 @@ def rowwise(
         return arrow_array(results, expression.type)
 
     return kernel
+
+
+def _is_function(call: Call) -> bool:
+    """Return whether equal arguments of a call lead to equal results."""
+    return _TABLE[call.function].is_deterministic

@@ -19,7 +19,7 @@ from penstock.table.functions.registry import (
     nullable_result,
     rowwise,
 )
-from penstock.table.plan.expressions import Call, Expression, Literal
+from penstock.table.plan.expressions import Call, Column, Expression, Literal, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +68,22 @@ def _length(arguments: list[Any], rows: int, call: Call) -> Any:
     return pc.utf8_length(arguments[0]).cast(pa.int32())
 
 
+_replaced_rows = rowwise(lambda v, a, b: v.replace(a, b))
+
+
+def _replaced(arguments: list[Any], rows: int, call: Call) -> Any:
+    """Evaluate REPLACE by Arrow if the texts to find and to insert are constant."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    value, old, new = arguments
+    if isinstance(value, pa.Array) and isinstance(old, pa.Scalar) and isinstance(new, pa.Scalar):
+        pattern, replacement = old.as_py(), new.as_py()
+        if pattern and replacement is not None:
+            return pc.replace_substring(value, pattern=pattern, replacement=replacement)
+    return _replaced_rows(arguments, rows, call)
+
+
 define("UPPER", "text", "first", _cased("upper", str.upper))
 define("LOWER", "text", "first", _cased("lower", str.lower))
 define("CHAR_LENGTH|CHARACTER_LENGTH", "text", INT, _length)
@@ -79,7 +95,7 @@ define("INITCAP", "text", "first", rowwise(lambda v: _initcap(v)))
 define("ASCII", "text", INT, rowwise(_first_byte))
 define("CHR", "int", nullable_result(STRING), rowwise(lambda v: "" if v < 0 else chr(v % 256)))
 define("REPEAT", "text int", STRING, rowwise(lambda v, n: v * max(n, 0)))
-define("REPLACE", "text text text", STRING, rowwise(lambda v, a, b: v.replace(a, b)))
+define("REPLACE", "text text text", STRING, _replaced)
 define("STARTSWITH", "textual textual", BOOLEAN, rowwise(lambda v, p: v.startswith(p)))
 define("ENDSWITH", "textual textual", BOOLEAN, rowwise(lambda v, p: v.endswith(p)))
 define(
@@ -309,33 +325,57 @@ def _split(value: str, separator: str) -> list[str]:
     return value.split(separator) if value and separator else list(value)
 
 
-def _split_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
-    """Evaluate SPLIT_INDEX by Arrow's split if the separator and the index are constant."""
+def _split_expanded(call: Call) -> Expression | None:
+    """Return SPLIT_INDEX as a part of a split that calls with other constant indices share."""
+    value, separator, index = call.arguments
+    if not any(isinstance(part, Column) for part in walk(value)):
+        return None
+    if not isinstance(separator, Literal) or not isinstance(index, Literal):
+        return None
+    if not isinstance(separator.value, str) or not separator.value:
+        return None
+    if index.value is None or index.value < 0:
+        return None
+    # Splits of up to 7, 15, … separators: an index needs those up to the one behind its part.
+    most = Literal(INT, (index.value + 1) | 7)
+    parts = Call(types.ArrayType(STRING), "$SPLITS", (value, separator, most))
+    return Call(call.type, "$PART", (parts, value, index))
+
+
+def _splits(arguments: list[Any], rows: int, call: Call) -> Any:
+    del rows, call
+    import pyarrow.compute as pc
+
+    value, separator, most = arguments
+    return pc.split_pattern(value, separator.as_py(), max_splits=most.as_py())
+
+
+def _part_of_split(arguments: list[Any], rows: int, call: Call) -> Any:
+    del rows, call
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    value, separator, index = arguments
-    if isinstance(value, pa.Scalar) or not (
-        isinstance(separator, pa.Scalar) and isinstance(index, pa.Scalar)
-    ):
-        return _split_index_rows(arguments, rows, call)
-    text, position = separator.as_py(), index.as_py()
-    if not isinstance(text, str) or not text or position is None or position < 0:
-        return _split_index_rows(arguments, rows, call)
-    parts = pc.split_pattern(value, text, max_splits=position + 1)
+    parts, value, index = arguments
+    position = index.as_py()
+    nothing = pa.scalar(None, pa.string())
+    if position == 0:
+        # The only part of an empty text is NULL.
+        is_there = pc.not_equal(value, pa.scalar("", pa.string()))
+        return pc.if_else(is_there, pc.list_element(parts, index), nothing)
     lengths = pc.list_value_length(parts)
     least = pc.min(lengths).as_py()
-    if position > 0 and least is not None and least > position:
-        return pc.list_element(parts, position)
-    # The only part of an empty text is NULL.
-    is_there = pc.and_(pc.greater(lengths, position), pc.not_equal(value, ""))
+    if least is not None and least > position:
+        return pc.list_element(parts, index)
+    is_there = pc.greater(lengths, index)
     kept = pc.if_else(is_there, parts, pa.scalar(None, parts.type))
     filled = pc.fill_null(kept, pa.scalar([""] * (position + 1), parts.type))
-    return pc.if_else(is_there, pc.list_element(filled, position), pa.scalar(None, pa.string()))
+    return pc.if_else(is_there, pc.list_element(filled, index), nothing)
 
 
-_split_index_rows = rowwise(_split_index)
-define("SPLIT_INDEX", "text any int", nullable_result(STRING), _split_kernel)
+define("SPLIT_INDEX", "text any int", nullable_result(STRING), rowwise(_split_index),
+       expand=_split_expanded)  # fmt: skip
+define("$SPLITS", "text text int", types.ArrayType(STRING), _splits)
+define("$PART", "array text int", nullable_result(STRING), _part_of_split)
 define("SPLIT", "text text", types.ArrayType(STRING), rowwise(_split))
 
 
@@ -409,7 +449,7 @@ def _regexp_extract_kernel(arguments: list[Any], rows: int, call: Call) -> Any:
 
     value, *constants = arguments
     if isinstance(value, pa.Array) and all(isinstance(each, pa.Scalar) for each in constants):
-        pattern, group = [each.as_py() for each in (*constants, pa.scalar(0))][:2]
+        pattern, group = [*(each.as_py() for each in constants), 0][:2]
         found = None if pattern is None or group is None else re2_pattern(pattern, group)
         if found is not None:
             return pc.struct_field(pc.extract_regex(value, found), [0])

@@ -20,7 +20,7 @@ from penstock.table.functions.registry import (
     nullable_result,
     rowwise,
 )
-from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime, without_seconds
+from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime, distinct_times
 from penstock.table.plan.expressions import Call, Expression, Literal
 from penstock.table.time_zones import is_time_zone, legacy_zone, time_zone
 
@@ -194,25 +194,27 @@ def _date_formats(arguments: list[Any], rows: int, call: Call, evaluator: Any) -
     is_column = isinstance(value, pa.Array) and pa.types.is_timestamp(value.type)
     if not is_column or not isinstance(pattern, pa.Scalar) or not pattern.is_valid:
         return _each_date_format(arguments, rows, call, evaluator)
-    encoded = _floored(value, pattern.as_py()).dictionary_encode()
-    distinct = encoded.dictionary
-    texts = _each_date_format([distinct, pattern], len(distinct), call, evaluator)
-    return texts.take(encoded.indices)
+    unit_s = _written_unit_s(pattern.as_py(), is_zoned=value.type.tz is not None)
+    if unit_s is None:
+        encoded = value.dictionary_encode()
+        distinct, places = encoded.dictionary, encoded.indices
+    else:
+        distinct, places = distinct_times(value, unit_s)
+    return _each_date_format([distinct, pattern], len(distinct), call, evaluator).take(places)
 
 
-def _floored(column: Any, pattern: str) -> Any:
-    """Truncate timestamps to the parts that a pattern writes."""
-    import pyarrow.compute as pc
+def _written_unit_s(pattern: str, *, is_zoned: bool) -> int | None:
+    """Return the unit in seconds to which times can be truncated before a pattern writes them.
 
+    Returns:
+        None if the pattern writes fractions of seconds.
+    """
     letters = {kind for kind, _ in _format_parts(pattern)}
     if letters & {"S", "n"}:
-        return column
+        return None
     if "s" in letters:
-        return pc.floor_temporal(column, unit="second")
-    if column.type.tz is None:
-        is_of_days = letters.isdisjoint("HhkKam")
-        return pc.floor_temporal(column, unit="day" if is_of_days else "minute")
-    return without_seconds(column)
+        return 1
+    return 60 if is_zoned or letters & set("HhkKam") else 86_400
 
 
 _date_formats.needs_session = True  # type: ignore[attr-defined]

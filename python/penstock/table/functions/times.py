@@ -215,16 +215,49 @@ _PLAIN_PARTS = {
 
 
 #: Since then, the UTC offsets of all time zones are whole minutes.
-_WHOLE_MINUTES = datetime.datetime(1973, 1, 1, tzinfo=datetime.UTC)
+_WHOLE_MINUTES = 94_694_400
+#: The least number of rows for each unit of a range to make that unit worth a conversion.
+_ROWS_PER_TIME = 64
+_PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def without_seconds(column: Any) -> Any:
-    """Truncate timestamps in UTC to minutes, or to seconds if a zone may need them."""
+def distinct_times(column: Any, unit_s: int) -> tuple[Any, Any]:
+    """Truncate timestamps to a unit, or to seconds if a zone then had an offset that needs them.
+
+    Args:
+        column: The timestamps.
+        unit_s: The unit in seconds.
+
+    Returns:
+        The truncated times, mostly each once, and for each timestamp the position of its own.
+    """
+    import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    least = pc.min(column).as_py()
-    unit = "minute" if least is None or least >= _WHOLE_MINUTES else "second"
-    return pc.floor_temporal(column, unit=unit)
+    from penstock.columns.numpy_values import numpy_values
+
+    per_s = _PER_S[column.type.unit]
+    bounds = pc.min_max(column.view(pa.int64()))
+    if not bounds["min"].is_valid:
+        return column.slice(0, 1), pa.array(np.zeros(len(column), np.int64))
+    least, most = bounds["min"].as_py(), bounds["max"].as_py()
+    if column.type.tz is not None and least < _WHOLE_MINUTES * per_s:
+        unit_s = 1
+    unit = unit_s * per_s
+    values = column.view(pa.int64())
+    if values.null_count:
+        values = values.fill_null(pa.scalar(least, pa.int64()))
+    places = numpy_values(values) // unit
+    first, number = least // unit, most // unit - least // unit + 1
+    if number * _ROWS_PER_TIME <= len(places):
+        found, indices = np.arange(first, first + number), pa.array(places - first)
+    else:
+        encoded = pa.array(places).dictionary_encode()
+        found, indices = numpy_values(encoded.dictionary), encoded.indices
+    if column.null_count:
+        indices = pc.if_else(column.is_valid(), indices, pa.scalar(None, indices.type))
+    return pa.array(found * unit).view(column.type), indices
 
 
 def _extract(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
@@ -242,13 +275,11 @@ def _extract(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any
     )
     if unit in _PLAIN_PARTS and has_part and not is_zoned:
         return getattr(pc, _PLAIN_PARTS[unit])(value).cast(pa.int64())
-    if unit in _PLAIN_PARTS and unit != "SECOND" and has_part and isinstance(value, pa.Array):
+    if unit in _PLAIN_PARTS and has_part and isinstance(value, pa.Array):
         # Each distinct minute is converted to the session's zone once.
-        encoded = without_seconds(value).dictionary_encode()
-        if len(encoded.dictionary) < rows:
-            distinct = encoded.dictionary
-            parts = _extract([distinct], len(distinct), call, evaluator)
-            return parts.take(encoded.indices)
+        distinct, places = distinct_times(value, 1 if unit == "SECOND" else 60)
+        if len(distinct) < rows:
+            return _extract([distinct], len(distinct), call, evaluator).take(places)
     values = column_values(value, rows)
     if is_zoned and unit != "EPOCH":
         zone = evaluator.session.zone

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.table.functions.evaluation import Evaluator, with_numbers
+from penstock.table.functions.rows import Rows
 from penstock.table.plan.nodes import INSERT, ROW_KIND
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, empty_columns
@@ -47,7 +48,8 @@ class CalcOperator(RelationalOperator):
             condition = with_numbers(condition, session)
         if expressions is not None:
             expressions = tuple(with_numbers(each, session) for each in expressions)
-        self.evaluator = Evaluator(expressions or (), session, self.calls.call)
+        self.evaluator = Evaluator(expressions or (), session, self.calls.call, condition)
+        context.metric_group().gauge("numValuesReused", lambda: self.evaluator.reused)
         self.condition = condition
         self.adds_kinds = adds_kinds
         self.expressions = expressions
@@ -72,25 +74,25 @@ class CalcOperator(RelationalOperator):
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
+        rows = Rows(batch)
         if self.condition is not None:
-            mask = self.evaluator.condition(self.condition, batch)
-            batch = batch.filter(mask)
-            if not batch.num_rows:
+            rows = rows.filtered(self.evaluator.condition(self.condition, rows))
+            if not rows.num_rows:
                 return
         if self.adds_kinds:
-            kinds = pa.repeat(pa.scalar(INSERT, pa.int8()), batch.num_rows)
-            arrays = [*batch.columns, kinds]
+            kinds = pa.repeat(pa.scalar(INSERT, pa.int8()), rows.num_rows)
+            arrays = [*rows.batch().columns, kinds]
             self.emit(pa.RecordBatch.from_arrays(arrays, schema=self.schemas[True]))
             return
         if self.expressions is None:
-            self.emit(batch)
+            self.emit(rows.batch())
             return
         names = batch.schema.names
         has_kinds = bool(names) and names[-1] == ROW_KIND
-        arrays = self.evaluator.evaluate(batch)
+        arrays = self.evaluator.evaluate(rows)
         if has_kinds:
-            arrays.append(batch.column(batch.num_columns - 1))
+            arrays.append(rows.column(batch.num_columns - 1))
         if not arrays:
-            self.emit(empty_columns(batch.num_rows))
+            self.emit(empty_columns(rows.num_rows))
             return
         self.emit(pa.RecordBatch.from_arrays(arrays, schema=self.schemas[has_kinds]))
