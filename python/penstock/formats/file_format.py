@@ -29,7 +29,7 @@ class Batch(NamedTuple):
         position: The offset in the file from which they can be read again.
         before: The number of records between the position and these.
         elements: The records; a `DeadLetter` among them goes to a side output.  Whole numbers of
-            64 bits may be a memoryview, and rows a ColumnBatch.
+            64 bits may be a memoryview, and rows a ColumnBatch or RowBatches.
     """
 
     position: int

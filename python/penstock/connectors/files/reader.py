@@ -31,7 +31,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.sources.column_outputs import batch_rows
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
-from penstock.taskexecutor.sources.turns import BatchTurns, Turns, batch_limit
+from penstock.taskexecutor.sources.turns import BatchTurns, MergingTurns, Turns, batch_limit
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class _BatchSource(SourceOperator):
         super().__init__()
         self.turns = Turns()
         self.batch_turns = BatchTurns()
+        self.merging_turns = MergingTurns()
 
     def emit_next(self, limit: int) -> int:
         """Emit about ``limit`` records at most without blocking, or more as columns."""
@@ -87,7 +88,8 @@ class _BatchSource(SourceOperator):
         if elements is not None and elements.are_columns:
             self.batch_turns.emit(batch_limit(limit), self._emit)
         elif elements is not None:
-            self.turns.emit(limit, self._emit)
+            turns = self.merging_turns if elements.are_merged else self.turns
+            turns.emit(limit, self._emit)
         return END_OF_DATA if elements is None or elements.is_exhausted else MORE_AVAILABLE
 
     def _emit(self, limit: int) -> int:

@@ -16,6 +16,7 @@ from penstock.columns.column_batch import ColumnBatch
 from penstock.errors import CheckpointStorageError, SourceError
 from penstock.formats.compression import decompressed, is_compressed, naming
 from penstock.formats.file_format import BLOCK_BYTES, FileRange
+from penstock.formats.row_batches import RowBatchRun
 from penstock.taskexecutor.compiled import LOADED
 
 if TYPE_CHECKING:
@@ -240,6 +241,11 @@ class SplitElements:
         if length_hint(self._left) == 0:
             next(self._batches, None)
         return isinstance(self._left, BatchRun)
+
+    @property
+    def are_merged(self) -> bool:
+        """Return whether `take` merges batches of rows."""
+        return isinstance(self._left, RowBatchRun)
 
     def rest(self) -> FileSplit:
         """Return the split from the record after the last one taken."""

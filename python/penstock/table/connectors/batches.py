@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.table.arrow_types import arrow_array, arrow_type, python_values
+from penstock.table.arrow_types import arrow_array, python_values
 from penstock.table.plan.nodes import INSERT, ROW_KIND
 
 if TYPE_CHECKING:
@@ -82,10 +82,3 @@ def rows_of(
         yield from ((kind, ()) for kind in kinds)
         return
     yield from zip(kinds, zip(*columns, strict=True), strict=True)
-
-
-def null_column(length: int, data_type: Any) -> pa.Array:
-    """Return a column of NULLs."""
-    import pyarrow as pa
-
-    return pa.nulls(length, arrow_type(data_type))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 from abc import abstractmethod
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -12,9 +13,10 @@ from urllib.parse import unquote, urlsplit
 from penstock.errors import FormatError
 from penstock.formats.file_format import Batch, BlockCounts, FileFormat, FileRange
 from penstock.formats.lines import line_blocks
+from penstock.formats.row_batches import RowBatches
 from penstock.table import types
 from penstock.table.arrow_types import arrow_array, arrow_type
-from penstock.table.connectors.batches import BATCH_ROWS, null_column
+from penstock.table.connectors.batches import BATCH_ROWS
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats import scalar_text
 from penstock.table.formats.avro_types import AvroMapping, is_legacy
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from penstock.table.plan.predicates import Predicate
 
 BULK_FORMATS: Final = ("avro", "orc", "parquet")
+
+#: The number of rows of a Parquet file that are decoded at a time.
+_PART_ROWS: Final = 8 * BATCH_ROWS
 
 
 class TableFileFormat(FileFormat):
@@ -294,32 +299,35 @@ class ColumnsOfTable(TableFileFormat):
         return [name for name in names if name in self.stored.field_names()]
 
     @abstractmethod
-    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
-        """Yield the pieces of a file, starting with the given number."""
+    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the parts of each piece of a file with the piece's number, from ``first`` on.
+
+        All parts of a piece but the last have a multiple of `BATCH_ROWS` rows.
+        """
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
-        """Yield a batch for each piece; positions are the numbers of pieces."""
+        """Yield a batch for each part; positions are the numbers of pieces."""
         if self.excludes(what.path):
             return
-        for number, table in enumerate(self.pieces(file, what.start), what.start):
-            batches = [
-                self._completed(table.slice(start, BATCH_ROWS), what.path)
-                for start in range(0, table.num_rows, BATCH_ROWS)
-            ]
-            yield Batch(number, 0, batches)
+        targets = {field.name: (field, arrow_type(field.data_type)) for field in self.stored}
+        piece, before = what.start, 0
+        for number, part in self.parts(file, what.start):
+            if number != piece:
+                piece, before = number, 0
+            elements = RowBatches(self._completed(part, targets, what.path), BATCH_ROWS)
+            yield Batch(number, before, elements)
+            before += len(elements)
 
-    def _completed(self, table: Any, path: str) -> Any:
+    def _completed(self, part: Any, targets: Mapping[str, Any], path: str) -> Any:
         import pyarrow as pa
 
         columns = []
-        for field in self.stored:
-            if field.name not in table.column_names:
-                columns.append(null_column(table.num_rows, field.data_type))
+        names = part.schema.names
+        for name, (field, target) in targets.items():
+            if name not in names:
+                columns.append(self._nulls(part.num_rows, target))
                 continue
-            column = table.column(field.name).combine_chunks()
-            if isinstance(column, pa.ChunkedArray):
-                column = pa.concat_arrays(column.chunks)
-            target = arrow_type(field.data_type)
+            column = part.column(name)
             if column.type != target:
                 try:
                     column = column.cast(target, safe=False)
@@ -329,7 +337,15 @@ class ColumnsOfTable(TableFileFormat):
                         f"{field.data_type}: {error}"
                     ) from None
             columns.append(column)
-        return self.completed(columns, table.num_rows, path, None)
+        return self.completed(columns, part.num_rows, path, None)
+
+    @staticmethod
+    @lru_cache(maxsize=16)
+    def _nulls(length: int, target: Any) -> Any:
+        """Return a column of NULLs, for a column that is not read or not in the file."""
+        import pyarrow as pa
+
+        return pa.nulls(length, target)
 
 
 class ParquetOfTable(ColumnsOfTable):
@@ -355,8 +371,8 @@ class ParquetOfTable(ColumnsOfTable):
             if predicate.column in bounds
         )
 
-    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
-        """Yield the row groups; an empty one in place of each without wanted rows."""
+    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the row groups that may have wanted rows, decoded part by part."""
         from pyarrow import parquet
 
         opened = parquet.ParquetFile(file)
@@ -365,9 +381,11 @@ class ParquetOfTable(ColumnsOfTable):
         for number in range(first, opened.num_row_groups):
             if self.predicates and not self._is_wanted(opened.metadata.row_group(number)):
                 self.skipped += 1
-                yield opened.schema_arrow.empty_table().select(names)
                 continue
-            yield opened.read_row_group(number, columns=names)
+            for part in opened.iter_batches(
+                _PART_ROWS, row_groups=[number], columns=names, use_threads=False
+            ):
+                yield number, part
 
 
 class OrcOfTable(ColumnsOfTable):
@@ -375,17 +393,15 @@ class OrcOfTable(ColumnsOfTable):
 
     reads_arrow = True
 
-    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
+    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the stripes."""
-        import pyarrow as pa
         from pyarrow import orc
 
         opened = orc.ORCFile(file)
         present = set(opened.schema.names)
         names = [name for name in self.wanted_names() if name in present]
         for number in range(first, opened.nstripes):
-            stripe = opened.read_stripe(number, columns=names)
-            yield pa.Table.from_batches([stripe]) if isinstance(stripe, pa.RecordBatch) else stripe
+            yield number, opened.read_stripe(number, columns=names)
 
 
 class AvroOfTable(ColumnsOfTable):
@@ -397,7 +413,7 @@ class AvroOfTable(ColumnsOfTable):
 
     is_legacy = True
 
-    def pieces(self, file: Any, first: int) -> Iterator[pa.Table]:
+    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the blocks."""
         import pyarrow as pa
         from fastavro import block_reader
@@ -413,7 +429,7 @@ class AvroOfTable(ColumnsOfTable):
                 arrow_array([row[i] for row in rows], field.data_type)
                 for i, field in enumerate(self.stored)
             ]
-            yield pa.Table.from_arrays(columns, names=names)
+            yield number, pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def bulk_format(

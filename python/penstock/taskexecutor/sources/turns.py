@@ -99,3 +99,10 @@ class BatchTurns(Turns):
     def _is_slow(self, elapsed_ns: int) -> bool:
         limit_ns = BATCH_TURN_NS if self._size > _SMALL_BATCH else _SLOW_BATCH_NS
         return elapsed_ns > limit_ns
+
+
+class MergingTurns(Turns):
+    """Emits batches of a table's rows, as many merged into one as a step has time for."""
+
+    def _is_slow(self, elapsed_ns: int) -> bool:
+        return elapsed_ns > LONG_STEP_NS
