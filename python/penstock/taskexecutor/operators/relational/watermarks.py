@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.functions.evaluation import Evaluator
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: Units of timestamps in a millisecond.
+_PER_MS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 class WatermarkAssigner(RelationalOperator):
@@ -78,21 +82,25 @@ class WatermarkAssigner(RelationalOperator):
         """Process a batch."""
         self.quiet_time.passed_s()
         self._set_idle(False)
-        times = milliseconds(batch.column(self.index))
-        if times.null_count:
+        column = batch.column(self.index)
+        if column.null_count:
             raise ValueError(
                 f"RowTime field should not be null, please convert it to a non-null long value: "
                 f"column '{batch.schema.names[self.index]}'"
             )
-        marks = milliseconds(self.evaluator.column(self.watermark, batch))
-        marks = marks.fill_null(MIN_TIMESTAMP).to_numpy(zero_copy_only=False)
-        times = times.to_numpy(zero_copy_only=False)
+        times = _numbers(column)
+        found = self.evaluator.column(self.watermark, batch)
+        marks = times if found is column else _numbers(found)
         if not self.splits_equal_times:
-            latest = np.maximum(np.maximum.accumulate(times), self.latest)
+            latest = _running_maximum(times, self.latest)
             marks = np.minimum(marks, latest - 1)
             self.latest = int(latest[-1])
+        if self.grain_ms == 0:
+            self.emit(batch)
+            self._advance(int(marks.max()))
+            return
         # The watermarks after each row and before it.
-        behind = np.maximum(np.maximum.accumulate(marks), self.current)
+        behind = _running_maximum(marks, self.current)
         before = np.concatenate(([self.current], behind[:-1]))
         start = 0
         for late in self._late(times, before):
@@ -106,13 +114,11 @@ class WatermarkAssigner(RelationalOperator):
 
     def _late(self, times: Any, watermarks: Any) -> list[int]:
         """Return the positions of rows for which the preceding watermark matters."""
-        if self.grain_ms is None:
-            late = times <= watermarks
-        elif self.grain_ms == 0:
-            return []
-        else:
-            late = times // self.grain_ms < (watermarks + 1) // self.grain_ms
-        found: list[int] = np.flatnonzero(late).tolist()
+        late = np.flatnonzero(times <= watermarks)
+        if self.grain_ms is not None:
+            ends = (watermarks[late] + 1) // self.grain_ms
+            late = late[times[late] // self.grain_ms < ends]
+        found: list[int] = late.tolist()
         return found
 
     def process_status(self, idle: bool) -> None:
@@ -158,3 +164,18 @@ def milliseconds(column: Any) -> Any:
         if column.type.unit != "ms"
         else column.cast(pa.int64())
     )
+
+
+def _numbers(column: Any) -> Any:
+    """Return timestamps as a NumPy array of ms since 1970; `MIN_TIMESTAMP` represents NULL."""
+    if column.null_count or column.type.unit not in _PER_MS:
+        return numpy_values(milliseconds(column).fill_null(pa.scalar(MIN_TIMESTAMP, pa.int64())))
+    values, per_ms = numpy_values(column), _PER_MS[column.type.unit]
+    return values if per_ms == 1 else values // per_ms
+
+
+def _running_maximum(values: Any, least: int) -> Any:
+    """Return the maximum of each value, those before it, and ``least``."""
+    if not (values[1:] >= values[:-1]).all():
+        values = np.maximum.accumulate(values)
+    return values if values[0] >= least else np.maximum(values, least)
