@@ -25,6 +25,7 @@ from penstock.common.options.cluster import LOG_LEVEL, LOG_LEVELS
 from penstock.dependencies.job_folder import JobFolder
 from penstock.taskexecutor.logs.forwarder import LogForwarder
 from penstock.taskexecutor.logs.standard_streams import flush_streams, say
+from penstock.taskexecutor.worker import lazy_pandas
 from penstock.taskexecutor.worker.child_processes import (
     ENDING_SIGNALS,
     default_signals_in_children,
@@ -83,6 +84,7 @@ def run_worker() -> int:
         # A line is one write, also with PYTHONUNBUFFERED: others write to the same terminal.
         reconfigure(line_buffering=True, write_through=False)
     log = _configure_logging(launch)
+    lazy_pandas.install()
 
     from penstock.taskexecutor.worker.task_executor import TaskExecutor
 

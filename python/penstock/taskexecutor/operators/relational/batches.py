@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.plan.nodes import ROW_KIND
 
@@ -33,11 +34,12 @@ def values_of(array: Any) -> list[Any]:
     """
     kind = array.type
     is_whole = array.null_count == 0
-    if is_whole and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if is_whole and (is_number or pa.types.is_boolean(kind)):
+        numbers: list[Any] = numpy_values(array).tolist()
+        return numbers
+    if pa.types.is_string(kind):
         found: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
-        return found
-    if pa.types.is_string(kind) or (is_whole and pa.types.is_boolean(kind)):
-        found = array.to_numpy(zero_copy_only=False).tolist()
         return found
     if pa.types.is_timestamp(kind) and kind.tz is None and kind.unit != "ns":
         found = array.to_numpy(zero_copy_only=False).astype("M8[us]").tolist()

@@ -1,0 +1,46 @@
+"""pyarrow imports pandas in a worker only once the program does."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pandas")
+
+pytestmark = pytest.mark.process
+
+#: Checks in a process of their own, which begin after the installation.
+CHECKS = {
+    "values do not need pandas": """
+        import pyarrow as pa
+        pa.array([1, None], pa.int64()), pa.scalar("a", pa.string()), pa.nulls(2).to_pylist()
+        assert "pandas" not in sys.modules
+        """,
+    "pandas afterwards": """
+        import pyarrow as pa
+        assert not pa.lib._pandas_api.have_pandas
+        import pandas
+        assert pa.array(pandas.Series([1.0, None])).null_count == 1
+        assert type(pandas.__loader__).__name__ == "SourceFileLoader"
+        assert pandas.__spec__.loader is pandas.__loader__
+        """,
+    "pandas before": """
+        import pandas
+        import pyarrow as pa
+        assert pa.array(pandas.Series([1.0, None])).null_count == 1
+        """,
+    "frames": """
+        import pyarrow as pa
+        assert pa.table({"a": pa.array([1], pa.int64())}).to_pandas()["a"].tolist() == [1]
+        """,
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_arrow_finds_pandas_when_it_is_imported(check):
+    program = (
+        "import sys\nfrom penstock.taskexecutor.worker import lazy_pandas\nlazy_pandas.install()\n"
+    ) + textwrap.dedent(CHECKS[check])
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
