@@ -32,17 +32,53 @@ class AggregatedSessions(NamedTuple):
     bounds: tuple[int, int, int | None]
 
 
+class WindowRows(NamedTuple):
+    """The rows below the function that assigns the windows of an aggregate.
+
+    Attributes:
+        rows: The rows, with their time in place of each column of the window.
+        function: The function.
+        bounds: The positions that stand for window_start, window_end and window_time; None for no
+            such column.
+        given: The expressions of the rows' columns, over the function's.
+    """
+
+    rows: Node
+    function: n.WindowTableFunction
+    bounds: tuple[int, int, int | None]
+    given: tuple[e.Expression, ...]
+
+
 def aggregated_sessions(node: n.WindowAggregate) -> AggregatedSessions | None:
     """Return the sessions of a node that groups by them and their partition alone.
 
     Returns:
         None if the rows of a session must be kept until it ends.
     """
+    found = rows_of_windows(node)
+    if found is None or found.function.window.kind != "SESSION":
+        return None
+    if found.function.is_proctime or not all(map(is_mergeable, node.calls)):
+        return None
+    given = found.given
+    keys = [key for key in node.keys if key not in found.bounds]
+    partition = [given[key].index for key in keys if isinstance(given[key], e.Column)]  # type: ignore[attr-defined]
+    if len(partition) != len(keys) or set(partition) != set(found.function.partition):
+        return None
+    return AggregatedSessions(
+        found.rows, found.function, tuple(keys), found.bounds[0], found.bounds
+    )
+
+
+def rows_of_windows(node: n.WindowAggregate) -> WindowRows | None:
+    """Return the rows of a node's windows.
+
+    Returns:
+        None if more than a projection is between them, or an expression reads the window.
+    """
     project = node.input if isinstance(node.input, n.Project) else None
     function = node.input if project is None else project.input
-    if not isinstance(function, n.WindowTableFunction) or function.window.kind != "SESSION":
-        return None
-    if function.is_proctime or not all(map(is_mergeable, node.calls)):
+    if not isinstance(function, n.WindowTableFunction):
         return None
     given = tuple(n.columns(function)) if project is None else project.expressions
     width = len(function.input.schema)
@@ -61,14 +97,10 @@ def aggregated_sessions(node: n.WindowAggregate) -> AggregatedSessions | None:
         else:
             return None
     if any(places & e.columns_of(call) for call in node.calls):
-        return None  # what it aggregates is known when the session has ended
+        return None  # what it aggregates is known when the window is
     assert node.bounds is not None
     bounds = (*node.bounds, of_window.get(2))
-    if bounds[:2] != (of_window.get(0), of_window.get(1)):
-        return None
-    keys = [key for key in node.keys if key not in bounds]
-    partition = [given[key].index for key in keys if isinstance(given[key], e.Column)]  # type: ignore[attr-defined]
-    if len(partition) != len(keys) or set(partition) != set(function.partition):
+    if bounds[:2] != (of_window.get(0), of_window.get(1)) or places & {*node.keys} - {*bounds}:
         return None
     fields = zip(expressions, node.input.schema.names, strict=True)
     rows = n.Project(
@@ -76,4 +108,4 @@ def aggregated_sessions(node: n.WindowAggregate) -> AggregatedSessions | None:
         function.input,
         tuple(expressions),
     )
-    return AggregatedSessions(rows, function, tuple(keys), node.bounds[0], bounds)
+    return WindowRows(rows, function, bounds, given)

@@ -14,6 +14,7 @@ from penstock.table.plan.match import automaton
 from penstock.table.plan.operator_building import OperatorBuilder, TranslationContext
 from penstock.table.plan.rules import check, optimized
 from penstock.table.plan.sessions import aggregated_sessions
+from penstock.table.plan.sliced_windows import sliced_windows
 from penstock.table.plan.time_use import splits_equal_times, time_grain
 from penstock.table.plan.windows import window_function_of
 from penstock.table.table_options import MINI_BATCH
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table.plan.nodes import Node
     from penstock.table.plan.sessions import AggregatedSessions
+    from penstock.table.plan.sliced_windows import SlicedWindows
 
 
 def translate(
@@ -275,6 +277,10 @@ class Translation(OperatorBuilder):
             return self._session_aggregate(node, sessions)
         start, end = node.bounds
         partition = tuple(k for k in node.keys if k not in (start, end, node.time_index))
+        has_kinds = self._changelog.is_updating(node.input)
+        sliced = None if has_kinds or self._phases() else sliced_windows(node)
+        if sliced is not None:
+            return self._sliced_aggregate(node, sliced, partition)
         settings: dict[str, Any] = {
             "input": node.input.schema,
             "output": node.schema,
@@ -282,7 +288,7 @@ class Translation(OperatorBuilder):
             "partition": partition,
             "calls": node.calls,
             "end_index": end,
-            "has_kinds": self._changelog.is_updating(node.input),
+            "has_kinds": has_kinds,
             "session": self._context.session,
             "is_zoned": self._is_zoned(node.input),
             **self._phases(),
@@ -299,6 +305,29 @@ class Translation(OperatorBuilder):
             }
         before = self.translate(node.input)
         return self._keyed(before, partition, kind, "WindowAggregate", node, **settings)
+
+    def _sliced_aggregate(
+        self, node: n.WindowAggregate, sliced: SlicedWindows, partition: tuple[int, ...]
+    ) -> Transformation:
+        """Return the operators that combine rows by slice, before and behind the exchange."""
+        assert node.bounds is not None
+        settings: dict[str, Any] = {
+            "input": sliced.rows.schema,
+            "calls": node.calls,
+            "window": sliced.window,
+            "is_attached": sliced.is_attached,
+            "session": self._context.session,
+            "is_zoned": self._is_zoned(node.input),
+        }
+        local = self._one(
+            self.translate(sliced.rows), "local_window_aggregate", "LocalWindowAggregate", node,
+            keys=partition, time_index=sliced.time_index, **settings,
+        )  # fmt: skip
+        return self._keyed(
+            local, tuple(range(len(partition))), "sliced_window_aggregate", "WindowAggregate", node,
+            output=node.schema, keys=node.keys, partition=partition,
+            bounds=(*node.bounds, node.time_index), **settings,
+        )  # fmt: skip
 
     def _session_aggregate(
         self, node: n.WindowAggregate, sessions: AggregatedSessions

@@ -34,6 +34,8 @@ KINDS: Final = {
         "ProcessingTimeWindowAggregateOperator",
     ),
     "window_aggregate": ("windows", "WindowAggregateOperator"),
+    "local_window_aggregate": ("local_window_aggregate", "LocalWindowAggregateOperator"),
+    "sliced_window_aggregate": ("sliced_window_aggregate", "SlicedWindowAggregateOperator"),
     "to_changelog": ("changelog_codes", "ToChangelogOperator"),
     "from_changelog": ("changelog_codes", "FromChangelogOperator"),
     "expand": ("expand", "ExpandOperator"),

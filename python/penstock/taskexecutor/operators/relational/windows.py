@@ -266,15 +266,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         ends = milliseconds(batch.column(self.end_index))
         groups = None if self.partials is None else self.partials.groups(batch, ends)
         if groups is not None:
-            maps: dict[int, Any] = {}
-            for key, text, end, rows, values in groups:
-                windows = maps.get(end)
-                if windows is None:
-                    windows = maps[end] = self.table.map(end)
-                _, count, kept = windows.get(text) or (None, 0, self.calls.empty)
-                merged = tuple(self.calls.merge(kept, values))
-                windows.put(text, (key, count + rows, merged))
-            self._note(maps)
+            self.store(groups)
             return
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)
@@ -295,6 +287,18 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         self._note(end for end, _ in touched)
         for (end, text), (key, rows, values) in touched.items():
             self.table.map(end).put(text, (key, rows, tuple(values)))
+
+    def store(self, groups: Iterable[tuple[Any, str, int, int, Any]]) -> None:
+        """Merge groups into the state: key, text, window end, number of rows and accumulators."""
+        maps: dict[int, Any] = {}
+        for key, text, end, rows, values in groups:
+            windows = maps.get(end)
+            if windows is None:
+                windows = maps[end] = self.table.map(end)
+            _, count, kept = windows.get(text) or (None, 0, self.calls.empty)
+            merged = tuple(self.calls.merge(kept, values))
+            windows.put(text, (key, count + rows, merged))
+        self._note(maps)
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the windows that have ended."""
