@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+from penstock.columns.groups import numbered
+from penstock.table.plan.expressions import columns_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import rows_of
+from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, arrow_schema, rows_of
 from penstock.taskexecutor.operators.relational.join import is_not_in
-from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
 from penstock.taskexecutor.operators.relational.join_pairs import MOST_PAIRS
-from penstock.taskexecutor.operators.relational.key_texts import key_texts
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
+from penstock.taskexecutor.operators.relational.stored_rows import spread
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Iterator
 
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
@@ -24,19 +31,15 @@ if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
-_Row = tuple[Any, ...]
-
-
-class _Pairs(NamedTuple):
-    """The rows of one key, and the positions of pairs of them."""
-
-    left: list[_Row]
-    right: list[_Row]
-    positions: list[tuple[int, int]]
-
 
 class FinalJoinOperator(TwoInputRelationalOperator):
-    """Keeps the rows of both sides and joins them when their time has passed."""
+    """Keeps the rows of both sides and joins them when their time has passed.
+
+    Rows wait as columns.  At a barrier they go to the state.
+
+    Attributes:
+        batches: The batches of pairs that were computed, for a metric.
+    """
 
     def __init__(
         self,
@@ -53,17 +56,27 @@ class FinalJoinOperator(TwoInputRelationalOperator):
     ) -> None:
         """Create the operator; see `JoinOperator`."""
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=False)
+        self.schemas = inputs
+        self.output_schema = arrow_schema(output, has_kinds=False)
         self.kind = kind
         self.keys = keys
         self.condition = JoinCondition(context, inputs, condition, session)
+        self.wanted = frozenset[int]() if condition is None else columns_of(condition)
         self.is_null_aware = is_null_aware
         self.equates_nulls = equates_nulls
         #: By time, as namespace, and key: the rows of a side.
         self.tables = tuple(context.keyed_state.table(name, "value") for name in ("left", "right"))
+        #: The times of rows in the state.
         self.times: set[int] = set()
+        #: By side, the rows that are not in the state.
+        self.waiting: tuple[list[Any], list[Any]] = ([], [])
+        #: The earliest time of the waiting rows.
+        self.first_time = MAX_TIMESTAMP
         self.watermark = MIN_TIMESTAMP
         #: Rows whose time had passed.
         self.late_rows = 0
+        self.batches = 0
+        context.metric_group().gauge("numBatchesInColumns", lambda: self.batches)
 
     def open(self) -> None:
         """Note the times that have not passed, and open the user functions."""
@@ -79,94 +92,172 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         """Close the user functions."""
         self.condition.close()
 
-    def times_of(self, side: int, batch: pa.RecordBatch) -> list[int]:
-        """Return when the rows of a side are joined: at the end of the input."""
+    def times_of(self, side: int, batch: pa.RecordBatch) -> Any:
+        """Return when the rows of a side are joined, as a numpy array: at the end of the input."""
         del side
-        return [MAX_TIMESTAMP] * int(batch.num_rows)
+        return np.full(batch.num_rows, MAX_TIMESTAMP, np.int64)
 
     def process_side(self, side: int, batch: pa.RecordBatch) -> None:
         """Process a batch of one side."""
-        texts = key_texts(batch, () if self.is_null_aware else self.keys[side])
         times = self.times_of(side, batch)
-        table = self.tables[side]
-        rows = rows_of(batch, self.widths[side])
-        for text, time, row in zip(texts, times, rows, strict=True):
-            if time <= self.watermark:
-                self.late_rows += 1
-                continue
-            self.times.add(time)
-            found = table.map(time)
-            kept = found.get(text) or []
-            kept.append(row)
-            found.put(text, kept)
+        late = times <= self.watermark
+        if late.any():
+            self.late_rows += int(late.sum())
+            batch, times = batch.filter(pa.array(~late)), times[~late]
+        if batch.num_rows:
+            self.waiting[side].append(batch)
+            self.first_time = min(self.first_time, int(times.min()))
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """Move the waiting rows to the state."""
+        for side, (batches, table) in enumerate(zip(self.waiting, self.tables, strict=True)):
+            for batch in batches:
+                texts = key_texts(batch, () if self.is_null_aware else self.keys[side])
+                times = self.times_of(side, batch).tolist()
+                rows = rows_of(batch, self.widths[side])
+                for text, time, row in zip(texts, times, rows, strict=True):
+                    found = table.map(time)
+                    kept = found.get(text) or []
+                    kept.append(row)
+                    found.put(text, kept)
+                self.times.update(times)
+            batches.clear()
+        self.first_time = MAX_TIMESTAMP
 
     def process_watermark(self, timestamp: int) -> None:
         """Join the rows whose time has passed."""
         self.watermark = timestamp
-        for time in sorted(time for time in self.times if time <= timestamp):
-            left, right = (table.map(time) for table in self.tables)
-            waiting: list[_Pairs] = []
-            number = 0
-            for text in dict.fromkeys([*left.keys(), *right.keys()]):
-                found = self._pairs(left.get(text) or [], right.get(text) or [])
-                waiting.append(found)
-                number += len(found.positions)
-                if number >= MOST_PAIRS:
-                    self._join(waiting)
-                    waiting, number = [], 0
-            self._join(waiting)
-            for table in self.tables:
-                table.map(time).clear()
-                table.drop_if_empty(time)
-            self.times.discard(time)
+        stored = sorted(time for time in self.times if time <= timestamp)
+        if stored or self.first_time <= timestamp:
+            self.first_time = MAX_TIMESTAMP
+            left, right = (self._taken(side, timestamp, stored) for side in (0, 1))
+            self.times.difference_update(stored)
+            for batch in self._joined(left, right):
+                self.emit(batch)
         self.flush()
         self.output.emit_watermark(timestamp)
 
-    def _pairs(self, left: list[_Row], right: list[_Row]) -> _Pairs:
-        """Return the pairs of the rows of one key that the condition decides upon."""
-        has_null = not self.equates_nulls and (
-            any(left and left[0][i] is None for i in self.keys[0])
-            or any(right and right[0][i] is None for i in self.keys[1])
-        )
-        if has_null or self.is_null_aware:
-            return _Pairs(left, right, [])
-        return _Pairs(left, right, [(i, j) for i in range(len(left)) for j in range(len(right))])
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Emit a batch unless it is empty."""
+        if batch.num_rows:
+            self.output.collect(batch, MIN_TIMESTAMP)
 
-    def _join(self, keys: list[_Pairs]) -> None:
-        """Emit the results of some keys; the condition is evaluated once for all of them."""
-        if self.condition.condition is not None and not self.is_null_aware:
-            pairs = [(left[i], right[j]) for left, right, each in keys for i, j in each]
-            kept = iter(self.condition.of_rows(pairs))
-            keys = [
-                _Pairs(left, right, [pair for pair in each if next(kept)])
-                for left, right, each in keys
-            ]
-        for left, right, positions in keys:
-            self._emit(left, right, positions)
+    def _taken(self, side: int, timestamp: int, stored: list[int]) -> pa.RecordBatch:
+        """Remove the rows of a side whose time has passed, and return them in time's order."""
+        schema = self.input_schemas[side]
+        buffer = ChangeBuffer(self.schemas[side], has_kinds=False)
+        for time in stored:
+            found = self.tables[side].map(time)
+            buffer.extend(INSERT, list(chain.from_iterable(found.values())))
+            found.clear()
+            self.tables[side].drop_if_empty(time)
+        batches = self.waiting[side]
+        if len(buffer):
+            batches.insert(0, buffer.take())
+        batch = _one(batches, schema)
+        times = self.times_of(side, batch)
+        due = times <= timestamp
+        batches.clear()
+        if not due.all():
+            batches.append(batch.filter(pa.array(~due)))
+            self.first_time = min(self.first_time, int(times[~due].min()))
+            batch, times = batch.filter(pa.array(due)), times[due]
+        if (times[1:] < times[:-1]).any():
+            batch = batch.take(pa.array(np.argsort(times, kind="stable")))
+        return batch
 
-    def _emit(self, left: list[_Row], right: list[_Row], pairs: list[tuple[int, int]]) -> None:
-        """Emit the results of one key, given the positions of the pairs that join."""
+    def _joined(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the results of rows whose time has passed."""
         if self.is_null_aware:
-            for row in left:
-                if is_not_in(row, right, self.keys, self.condition):
+            rows, others = rows_of(left, self.widths[0]), rows_of(right, self.widths[1])
+            for row in rows:
+                if is_not_in(row, others, self.keys, self.condition):
                     self.changes.add(INSERT, row)
             return
-        matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        is_pair_emitted = self.kind not in ("SEMI", "ANTI")
+        matched = np.zeros(left.num_rows, bool), np.zeros(right.num_rows, bool)
+        for positions in self._pairs(left, right):
+            kept = self._kept(left, right, positions)
+            for found, places in zip(matched, kept, strict=True):
+                found[places] = True
+            if is_pair_emitted:
+                taken = [pa.array(places) for places in kept]
+                yield self._row_pairs(left.take(taken[0]).columns, right.take(taken[1]).columns)
         if self.kind in ("SEMI", "ANTI"):
-            for i, row in enumerate(left):
-                if (i in matched[0]) == (self.kind == "SEMI"):
-                    self.changes.add(INSERT, row)
-            return
-        for i, j in pairs:
-            self.changes.add(INSERT, left[i] + right[j])
+            mask = matched[0] if self.kind == "SEMI" else ~matched[0]
+            yield self._row_pairs(left.filter(pa.array(mask)).columns, [])
         if self.kind in ("LEFT", "FULL"):
-            for i, row in enumerate(left):
-                if i not in matched[0]:
-                    self.changes.add(INSERT, row + nulls(self.widths[1]))
+            alone = left.filter(pa.array(~matched[0]))
+            yield self._row_pairs(alone.columns, _nulls(right, alone.num_rows))
         if self.kind in ("RIGHT", "FULL"):
-            for j, row in enumerate(right):
-                if j not in matched[1]:
-                    self.changes.add(INSERT, nulls(self.widths[0]) + row)
+            alone = right.filter(pa.array(~matched[1]))
+            yield self._row_pairs(_nulls(left, alone.num_rows), alone.columns)
+
+    def _row_pairs(self, left: list[Any], right: list[Any]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([*left, *right], schema=self.output_schema)
+
+    def _pairs(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
+        """Yield the positions of rows of equal keys and times, about `MOST_PAIRS` at a time."""
+        if not left.num_rows or not right.num_rows:
+            return
+        codes = numbered(self._key_columns(left, right)).codes
+        left_codes, right_codes = codes[: left.num_rows], codes[left.num_rows :]
+        count = int(codes.max()) + 1
+        rows, others = (self._with_key(side, each) for side, each in enumerate((left, right)))
+        others = others[np.argsort(right_codes[others], kind="stable")]
+        sizes = np.bincount(right_codes[others], minlength=count)
+        starts = np.cumsum(sizes) - sizes
+        counts = sizes[left_codes[rows]]
+        ends = np.cumsum(counts)
+        first = 0
+        while first < len(rows):
+            before = int(ends[first - 1]) if first else 0
+            last = max(int(np.searchsorted(ends, before + MOST_PAIRS, "right")), first + 1)
+            part = rows[first:last]
+            places = spread(starts[left_codes[part]], counts[first:last])
+            if len(places):
+                yield np.repeat(part, counts[first:last]), others[places]
+            first = last
+
+    def _key_columns(self, left: pa.RecordBatch, right: pa.RecordBatch) -> list[Any]:
+        """Return columns of the keys and times of the left and then the right rows."""
+        times = [self.times_of(side, batch) for side, batch in enumerate((left, right))]
+        columns = [pa.array(np.concatenate(times))]
+        pairs = [
+            (left.column(one), right.column(other)) for one, other in zip(*self.keys, strict=True)
+        ]
+        if all(one.type == other.type and _is_numbered(one.type) for one, other in pairs):
+            return [*(pa.concat_arrays(pair) for pair in pairs), *columns]
+        texts = [*key_texts(left, self.keys[0]), *key_texts(right, self.keys[1])]
+        return [pa.array(texts, pa.string()), *columns]
+
+    def _with_key(self, side: int, batch: pa.RecordBatch) -> Any:
+        """Return the positions of the rows that may have partners."""
+        mask = np.ones(batch.num_rows, bool)
+        for key in () if self.equates_nulls else self.keys[side]:
+            column = batch.column(key)
+            if column.null_count:
+                mask &= column.is_valid().to_numpy(zero_copy_only=False)
+        return np.flatnonzero(mask)
+
+    def _kept(
+        self, left: pa.RecordBatch, right: pa.RecordBatch, positions: tuple[Any, Any]
+    ) -> tuple[Any, Any]:
+        """Return the positions of the pairs that satisfy the condition."""
+        self.batches += 1
+        if self.condition.condition is None:
+            return positions
+        columns = []
+        for index, field in enumerate(self.condition.schema):
+            side = int(index >= self.widths[0])
+            if index in self.wanted:
+                column = (left, right)[side].column(index - side * self.widths[0])
+                columns.append(column.take(pa.array(positions[side])))
+            else:
+                columns.append(pa.nulls(len(positions[0]), field.type))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.condition.schema)
+        mask = self.condition.mask(batch).to_numpy(zero_copy_only=False)
+        return positions[0][mask], positions[1][mask]
 
 
 class WindowJoinOperator(FinalJoinOperator):
@@ -192,8 +283,24 @@ class WindowJoinOperator(FinalJoinOperator):
         self.local = LocalTime(session, is_zoned=is_zoned)
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
-    def times_of(self, side: int, batch: pa.RecordBatch) -> list[int]:
+    def times_of(self, side: int, batch: pa.RecordBatch) -> Any:
         """Return the last ms of the window of each row."""
         ends = milliseconds(batch.column(self.end_indexes[side]))
-        found: list[int] = (self.local.utc_ends(ends.to_numpy(zero_copy_only=False)) - 1).tolist()
-        return found
+        return self.local.utc_ends(ends.to_numpy(zero_copy_only=False)) - 1
+
+
+def _is_numbered(kind: Any) -> bool:
+    return are_groupable([kind]) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+
+
+def _one(batches: list[Any], schema: Any) -> Any:
+    """Return batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches, schema).combine_chunks()
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _nulls(batch: pa.RecordBatch, rows: int) -> list[Any]:
+    return [pa.nulls(rows, column.type) for column in batch.columns]

@@ -16,6 +16,7 @@ from penstock.taskexecutor.operators.relational.batches import (
 from penstock.taskexecutor.operators.relational.key_texts import texts_of
 from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
 from penstock.taskexecutor.operators.relational.slices import Slices
+from penstock.taskexecutor.operators.relational.stored_rows import spread
 from penstock.taskexecutor.operators.relational.windows import WindowAggregateOperator
 
 if TYPE_CHECKING:
@@ -228,5 +229,4 @@ def _rows_of(codes: Any, wanted: Any, values: Any) -> tuple[Any, Any]:
     sizes = np.bincount(codes)
     starts = np.cumsum(sizes) - sizes
     counts = sizes[wanted]
-    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return order[places + np.repeat(starts[wanted], counts)], np.repeat(values, counts)
+    return order[spread(starts[wanted], counts)], np.repeat(values, counts)
