@@ -36,6 +36,26 @@ def test_an_end_is_noted_once():
     assert found.ends == [(10, "k")]
 
 
+def test_a_session_that_lasts_is_noted_again_when_it_might_have_ended():
+    found = sessions(Map())
+    for start in (0, 5, 12):
+        found.add("k", start, start + 10, ([start],))
+    found.add("l", 1, 11, (["l"],))
+    assert [rows for _, _, rows in found.ended(12)] == [["l"]]
+    assert found.ends == [(22, "k")]
+    assert [rows for _, _, rows in found.ended(21)] == [[0, 5, 12]]
+    assert found.ends == []
+
+
+def test_sessions_of_a_key_end_one_by_one():
+    found = sessions(Map())
+    for start, value in ((20, "late"), (0, "early")):
+        found.add("k", start, start + 10, ([value],))
+    found.add("l", 0, 12, (["l"],))
+    assert [rows for _, _, rows in found.ended(11)] == [["early"], ["l"]]
+    assert [rows for _, _, rows in found.ended(29)] == [["late"]]
+
+
 def test_an_ended_session_is_dropped_unless_it_meets_an_open_one():
     found = sessions(Map())
     found.watermark = 9

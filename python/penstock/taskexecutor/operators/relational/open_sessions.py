@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -20,7 +20,8 @@ class OpenSessions:
     """The open sessions of all keys of an operator, in keyed state.
 
     Attributes:
-        ends: A heap of ends in ms and texts of keys; those of merged sessions stay until they pass.
+        ends: A heap of ends in ms and texts of keys: for each key one that is no later than the
+            ends of its sessions.
         watermark: The time in ms up to which sessions have ended.
     """
 
@@ -39,11 +40,14 @@ class OpenSessions:
         self._merge = merge
         self._sessions = context.keyed_state.table("sessions", "value").map(None)
         self.ends: list[tuple[int, str]] = []
+        #: By key, its end in the heap; earlier ones in the heap are of no use.
+        self._noted: dict[str, int] = {}
         self.watermark = MIN_TIMESTAMP
 
     def restore(self) -> None:
         """Note the ends of the sessions in restored state."""
-        self.ends = [(found[1], text) for text, each in self._sessions.items() for found in each]
+        self._noted = {text: _first_end(found) for text, found in self._sessions.items()}
+        self.ends = [(end, text) for text, end in self._noted.items()]
         heapq.heapify(self.ends)
 
     def add(self, text: str, start: int, end: int, content: tuple[Any, ...]) -> bool:
@@ -58,32 +62,53 @@ class OpenSessions:
         Returns:
             False if it has ended already, and so is dropped.
         """
-        kept, met = [], []
+        kept = []
         for found in self._sessions.get(text) or ():
             # Adjacent sessions are merged, as in Flink.
             if found[0] <= end and start <= found[1]:
                 start, end = min(start, found[0]), max(end, found[1])
                 content = self._merge(found[2:], content)
-                met.append(found[1])
             else:
                 kept.append(found)
         if end - 1 <= self.watermark:
             return False
         self._sessions.put(text, [*kept, (start, end, *content)])
-        if end not in met:
-            heapq.heappush(self.ends, (end, text))
+        self._note(text, end)
         return True
 
-    def ended(self, timestamp: int) -> Iterator[_Session]:
-        """Remove and yield the sessions whose last ms has passed, in the order of their ends."""
+    def _note(self, text: str, end: int) -> None:
+        """Note when a session of a key may end, unless an earlier time is noted."""
+        if end < self._noted.get(text, MAX_TIMESTAMP):
+            self._noted[text] = end
+            heapq.heappush(self.ends, (end, text))
+
+    def ended(self, timestamp: int) -> list[_Session]:
+        """Remove and return the sessions whose last ms has passed, in the order of their ends."""
+        ended: list[_Session] = []
         while self.ends and self.ends[0][0] - 1 <= timestamp:
             end, text = heapq.heappop(self.ends)
+            if self._noted.get(text) != end:
+                continue
+            del self._noted[text]
             found = self._sessions.get(text) or []
-            kept = [session for session in found if session[1] != end]
+            kept = [session for session in found if session[1] - 1 > timestamp]
+            if kept:
+                self._note(text, _first_end(kept))
             if len(kept) == len(found):
                 continue
             if kept:
                 self._sessions.put(text, kept)
             else:
                 self._sessions.remove(text)
-            yield from (session for session in found if session[1] == end)
+            ended += [session for session in found if session[1] - 1 <= timestamp]
+        ended.sort(key=_end)
+        return ended
+
+
+def _end(session: _Session) -> int:
+    end: int = session[1]
+    return end
+
+
+def _first_end(sessions: Sequence[_Session]) -> int:
+    return min(map(_end, sessions))

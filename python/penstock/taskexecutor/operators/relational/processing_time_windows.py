@@ -81,7 +81,8 @@ class ProcessingTimeSessionAssigner(SessionAssigner):
         self.output.emit_watermark(timestamp)
 
     def _on_time(self, time: int) -> None:
-        self.emit_until(time - 1)
+        self.emit_until(max(time, self._timers.now()) - 1)
+        self._timers.register(end for end, _ in self.sessions.ends)
 
 
 class ProcessingTimeWindowAggregateOperator(WindowAggregateOperator):

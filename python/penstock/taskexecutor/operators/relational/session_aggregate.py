@@ -8,14 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import numbered
-from penstock.table.plan.nodes import INSERT
+from penstock.table.types import LocalZonedTimestampType
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import selected_rows
+from penstock.taskexecutor.operators.relational.batches import (
+    arrow_schema,
+    column_of_values,
+    selected_rows,
+)
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, texts_of
 from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
-from penstock.taskexecutor.operators.relational.timestamps import TimeValues
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
     from penstock.table.plan.nodes import Window
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-_Key = tuple[Any, ...]
 
 
 class SessionAggregateOperator(KeyedRelationalOperator):
@@ -80,8 +81,11 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         kinds = [self.input_schema.field(key).type for key in self.keys]
         if not is_one_phase and (not kinds or are_groupable(kinds)):
             self.partials = PartialAggregates.of(context, input, self.keys, calls)
-        self.values = TimeValues(windows)
-        self.local = LocalTime(session, is_zoned=self.values.is_zoned)
+        self.types = output.types
+        self.output_schema = arrow_schema(output, has_kinds=False)
+        #: Whether window_time is a TIMESTAMP_LTZ.
+        self.is_zoned = isinstance(windows.fields[-1].type, LocalZonedTimestampType)
+        self.local = LocalTime(session, is_zoned=self.is_zoned)
         #: Their content is the key's values and the accumulators.
         self.sessions = OpenSessions(
             context, lambda old, new: (new[0], self.calls.merge(old[1], new[1]))
@@ -148,12 +152,24 @@ class SessionAggregateOperator(KeyedRelationalOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Emit the sessions that have ended."""
         self.sessions.watermark = timestamp
-        for ended in self.sessions.ended(timestamp):
-            self._emit_session(*ended)
-        self.flush()
+        ended = self.sessions.ended(timestamp)
+        if ended:
+            self.emit(self._results(ended))
         self.output.emit_watermark(timestamp)
 
-    def _emit_session(self, start: int, end: int, key: _Key, values: list[Any]) -> None:
-        first, last = self.local.local(np.array([start, end], np.int64)).tolist()
-        row = (*key, *self.values.window(first, last, end - 1))
-        self.changes.add(INSERT, (*(row[i] for i in self.places), *self.calls.results(values)))
+    def _results(self, ended: list[tuple[Any, ...]]) -> pa.RecordBatch:
+        """Return the rows of sessions that have ended."""
+        starts, ends, keys, accumulators = zip(*ended, strict=True)
+        last = np.array(ends, np.int64)
+        bounds = [self.local.local(np.array(starts, np.int64)), self.local.local(last)]
+        bounds.append((last if self.is_zoned else bounds[1]) - 1)
+        columns: list[Any] = [*zip(*keys, strict=True), *bounds]
+        columns = [columns[place] for place in self.places]
+        columns += zip(*map(self.calls.results, accumulators), strict=True)
+        arrays = [
+            pa.array(values).cast(field.type)
+            if isinstance(values, np.ndarray)
+            else column_of_values(values, kind, field.type)
+            for values, kind, field in zip(columns, self.types, self.output_schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
