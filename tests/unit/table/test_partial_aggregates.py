@@ -48,6 +48,7 @@ def results(sql, settings, *, is_streaming=True, most=(1 << 63) - 1):
     (operator,) = (op for op in query.harness._opened().operators if hasattr(op, "partials"))
     for rows in batches(most):
         query.give("t", rows)
+        query.flush()
     query.end()
     partials = operator.partials
     found = sorted(query.changes(), key=repr), 0 if partials is None else partials.rows

@@ -8,6 +8,8 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP
+from penstock.taskexecutor.operators.relational import gathering
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
@@ -70,6 +72,7 @@ def ended(query, seeds, most):
     """Return the changes of a query that gets batches and ends, and its metrics."""
     for seed in seeds:
         query.give("t", rows(seed, most))
+        query.flush()
     query.give("t", rows(4, most, count=3))
     query.end()
     found = query.changes()
@@ -174,6 +177,47 @@ def test_sums_beyond_64_bits_remain_exact(columns):
     assert (found, 0) == changes(sql, ONE_PHASE, (1 << 31) - 1)
 
 
+@pytest.mark.parametrize("event", ["time", "rows", "barrier", "idleness", "end"])
+@pytest.mark.parametrize("settings", [{}, MINI_BATCH])
+def test_batches_wait_for_others_and_watermarks_for_them(monkeypatch, event, settings):
+    monkeypatch.setattr(gathering, "_ENOUGH_ROWS", 81)
+    query = RunningQuery("SELECT k, COUNT(*) FROM t GROUP BY k", [table()], settings=settings)
+    harness = query.harness
+    query.give("t", rows(0, 3, count=1))
+    output = harness.output("result")
+    assert len(output.records) == 1, "few rows do not wait"
+    query.give("t", rows(1, 3, count=40))
+    harness.process_watermark("t", 5)
+    query.give("t", rows(2, 3, count=40))
+    harness.set_processing_time(9)
+    assert len(output.records) == 1
+    assert not output.watermarks
+    if event == "time":
+        harness.set_processing_time(10)
+    elif event == "rows":
+        query.give("t", rows(3, 3, count=1))
+    elif event == "barrier":
+        harness.snapshot(1)
+    elif event == "idleness":
+        harness.process_watermark_status("t", idle=True)
+    else:
+        query.end()
+    assert len(output.records) == 2
+    assert output.watermarks[0] == (MAX_TIMESTAMP if event == "end" else 5)
+    query.close()
+
+
+def test_a_batch_without_a_kernel_leaves_those_beside_it_to_kernels():
+    updating = HarnessTable("t", table().schema, (0, 1, 2, 3))
+    query = RunningQuery("SELECT k, COUNT(*), SUM(n) FROM t GROUP BY k", [updating])
+    (row,) = rows(0, 3, 1)
+    for batch in ([(0, *row)] * 40, [(3, *row)] * 40, [(0, *row)] * 40):
+        query.give("t", batch)
+    assert len(query.changes()) == 1 + 2 * 39 + 2 * 39 + 1 + 1 + 2 * 39
+    assert query.harness.metrics("GroupAggregate")["numBatchesInColumns"] == 2
+    query.close()
+
+
 RETRACTED = ("COUNT(*)", "COUNT(n)", "SUM(n) FILTER (WHERE n > 0), SUM(w)", "AVG(n), COUNT(s)")
 
 
@@ -208,6 +252,7 @@ def test_each_change_of_a_retracted_row_is_that_of_its_row(columns, seed):
         query = RunningQuery(sql, [updating], settings=settings)
         for batch in updates(seed, most):
             query.give("t", batch)
+            query.flush()
         query.end()
         found = list(map(repr, query.changes()))
         batches = query.harness.metrics("GroupAggregate").get("numBatchesInColumns", 0)

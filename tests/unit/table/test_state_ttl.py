@@ -52,6 +52,7 @@ def test_an_equal_update_is_emitted_so_that_later_state_lives_on():
 def test_expired_entries_are_removed_from_state():
     running = query("SELECT k, SUM(n) FROM t GROUP BY k", pairs("t"))
     running.give("t", [(str(i), 1) for i in range(50)])
+    running.flush()
     running.harness.set_processing_time(20_000)
     for i in range(20):
         running.give("t", [(f"new{i}", 1)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
@@ -13,6 +15,7 @@ from penstock.taskexecutor.operators.relational.batches import (
     selected_rows,
 )
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import texts_of
 from penstock.taskexecutor.operators.relational.packed_groups import PackedGroups
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
@@ -24,15 +27,13 @@ from penstock.taskexecutor.operators.relational.running_aggregates import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.partial_aggregates import PartialGroup
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-class GroupAggregateOperator(KeyedRelationalOperator):
+class GroupAggregateOperator(GatheringOperator):
     """Emits a change of a group's row for each row, or for each batch, that changes it."""
 
     def __init__(
@@ -63,6 +64,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             is_one_phase: Whether each row is added to its group by itself.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_updating)
+        self.prepare_waiting(context)
         self.keys = keys
         self.calls = AggregateCalls(
             context, calls, may_retract=has_kinds, shares_distinct=not has_kinds
@@ -83,6 +85,7 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             and (not has_kinds or RunningAggregates.can_retract(calls))
         ):
             self.running = self._running(context, input, output, is_updating=is_updating)
+        self.is_gathering = self.running is not None or self.partials is not None
 
     def _running(
         self, context: OperatorContext, input: Schema, output: Schema, *, is_updating: bool
@@ -106,8 +109,9 @@ class GroupAggregateOperator(KeyedRelationalOperator):
         """Close the user functions."""
         self.calls.functions.close()
 
-    def process_columns(self, batch: pa.RecordBatch) -> None:
-        """Process a batch."""
+    def process_batches(self, batches: list[pa.RecordBatch]) -> None:
+        """Process batches, at once if kernels can compute all of them."""
+        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             self._merge(groups)
@@ -116,11 +120,18 @@ class GroupAggregateOperator(KeyedRelationalOperator):
             try:
                 changes = self.running.changes(batch, self.groups)
             except NoKernelError:
-                # It empties a group, or has sums that wrap around; nothing has been written.
-                pass
+                # One batch empties a group, or has large sums; nothing has been written.
+                if len(batches) > 1:
+                    for each in batches:
+                        self.process_batches([each])
+                    return
             else:
                 self.emit(changes)
                 return
+        self._process_rows(batch)
+
+    def _process_rows(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch to their groups one by one."""
         kinds = kinds_of(batch)
         keys = selected_rows(batch, self.keys)
         arguments = self.calls.arguments(batch)
@@ -212,16 +223,19 @@ class FinalAggregateOperator(GroupAggregateOperator):
         KeyedRelationalOperator.__init__(
             self, context, input, output, has_kinds=has_kinds, is_updating=False
         )
+        self.prepare_waiting(context)
         self.keys = keys
         self.calls = AggregateCalls(context, calls, may_retract=has_kinds)
         self.groups = keyed_rows(context, "groups", 0)
         self.partials = None
         if not has_kinds and not is_one_phase:
             self.partials = PartialAggregates.of(context, input, keys, calls)
+        self.is_gathering = self.partials is not None
         self.is_first = context.environment.subtask == 0
 
-    def process_columns(self, batch: pa.RecordBatch) -> None:
-        """Process a batch."""
+    def process_batches(self, batches: list[pa.RecordBatch]) -> None:
+        """Process batches."""
+        batch = pa.concat_batches(batches)
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             for found in groups:
