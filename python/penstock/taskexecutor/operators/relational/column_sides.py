@@ -127,26 +127,11 @@ class ColumnSides:
     def _save_rows(self, side: int, rows: Any) -> None:
         selected = self._stored[side].select(rows)
         columns = [selected.column(key) for key in self._keys[side]]
-        names = [str(number) for number in range(len(columns))]
-        keys = pa.RecordBatch.from_arrays(columns, names) if columns else None
-        hashes = json_hashes(columns) if columns else None
-        texts: list[str] | None = None
-        if hashes is None:
-            texts = [""] * len(rows) if keys is None else key_texts(keys, range(len(columns)))
-            hash_of = network.key_hash("STRING")
-            distinct = {text: hash_of(text) for text in set(texts)}
-            found = np.array([distinct[text] for text in texts], np.int64)
-        else:
-            found = np.array(hashes, np.int64)
-        hashed, places = np.unique(found, return_inverse=True)
-        groups = np.array([key_group(each, self._max_parallelism) for each in hashed.tolist()])
-        groups = groups[places]
-        order = np.argsort(groups, kind="stable")
-        bounds = np.flatnonzero(np.diff(groups[order])) + 1
-        for part in np.split(order, bounds):
-            first = int(part[0])
-            text = texts[first] if texts is not None else _text(keys, first)
-            self._add_block(side, int(groups[first]), text, rows[part])
+        if not columns:
+            self._add_block(side, key_group(_hash(""), self._max_parallelism), "", rows)
+            return
+        for group, text, part in parts_by_key_group(columns, self._max_parallelism):
+            self._add_block(side, group, text, rows[part])
 
     def _add_block(self, side: int, group: int, text: str, rows: Any) -> None:
         """Add rows of one key group; merge them with blocks that have no more rows."""
@@ -171,6 +156,31 @@ class _NumberedPartners:
     def of(self, codes: Any, sizes: Any) -> NumberedRows:
         """Return one row for each pair; see `Partners`."""
         return NumberedRows(self._stored, self._rows[spread(self._starts[codes], sizes)])
+
+
+def parts_by_key_group(columns: list[Any], max_parallelism: int) -> Iterator[tuple[int, str, Any]]:
+    """Yield each key group of some rows, the key in state of its first row, and their positions.
+
+    Args:
+        columns: The columns of the key, at least one.
+        max_parallelism: The number of key groups.
+    """
+    keys = pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
+    hashes = json_hashes(columns)
+    texts: list[str] | None = None
+    if hashes is None:
+        texts = key_texts(keys, range(len(columns)))
+        distinct = {text: _hash(text) for text in set(texts)}
+        found = np.array([distinct[text] for text in texts], np.int64)
+    else:
+        found = np.array(hashes, np.int64)
+    hashed, places = np.unique(found, return_inverse=True)
+    groups = np.array([key_group(each, max_parallelism) for each in hashed.tolist()])[places]
+    order = np.argsort(groups, kind="stable")
+    bounds = np.flatnonzero(np.diff(groups[order])) + 1
+    for part in np.split(order, bounds):
+        first = int(part[0])
+        yield int(groups[first]), texts[first] if texts is not None else _text(keys, first), part
 
 
 def restored_batches(table: StateTable, columns: Schema, schema: Any) -> Iterator[Any]:
@@ -232,6 +242,10 @@ def _batch(rows: list[_Row], columns: Schema, schema: Any) -> Any:
         for values, kind, field in zip(zip(*rows, strict=True), columns.types, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _hash(text: str) -> int:
+    return network.key_hash("STRING")(text)
 
 
 def _text(keys: pa.RecordBatch, row: int) -> str:

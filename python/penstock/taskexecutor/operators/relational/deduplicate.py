@@ -19,6 +19,7 @@ from penstock.taskexecutor.operators.relational.replacements import (
     Replacements,
     replaced_by_rank,
 )
+from penstock.taskexecutor.operators.relational.top_rows import ListedRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=False, is_updating=keep_last)
+        self.schema = output
         self.keys = keys
         self.time_index = time_index
         self.keep_last = keep_last
@@ -129,9 +131,16 @@ class DeduplicateOperator(KeyedRelationalOperator):
             )
         except NoKernelError:
             return False
-        changes = replacements.changes(grouped, replaced, old, emits_equal=self.emits_equal)
-        for group, place, row in replaced.latest(grouped, self.width):
-            self.rows.put(grouped.texts[group], (int(times[place]), row))
+        changes = replacements.changes(
+            grouped.batch,
+            replaced,
+            lambda places: ListedRows([old[place] for place in places.tolist()], self.schema),
+            emits_equal=self.emits_equal,
+        )
+        groups, places = replaced.latest(grouped.groups)
+        rows = rows_of(grouped.batch.take(pa.array(places)), self.width)
+        for group, time, row in zip(groups.tolist(), times[places].tolist(), rows, strict=True):
+            self.rows.put(grouped.texts[group], (time, row))
         self.emit(changes)
         return True
 

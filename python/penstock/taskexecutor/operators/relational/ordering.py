@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.group_kernels import MOST, NoKernelError
-from penstock.taskexecutor.operators.relational.batches import arrow_schema, column_of_values
+from penstock.taskexecutor.operators.relational.batches import arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_RANKED: Final = 1 << 20
 
 #: Bound of a group's number combined with a rank.
-_MOST_COMBINED: Final = 1 << 62
+_MOST_COMBINED: Final = 1 << 61
 
 _ORDERED: Final[tuple[Callable[[Any], bool], ...]] = (
     pa.types.is_integer,
@@ -80,6 +80,13 @@ def sort_key(order: Sequence[OrderItem]) -> Callable[[Sequence[Any]], tuple[Any,
     return key
 
 
+class Rows(Protocol):
+    """Some rows as columns."""
+
+    def column(self, index: int) -> Any:
+        """Return a column as an Arrow array."""
+
+
 def can_rank(schema: Schema, order: Sequence[OrderItem]) -> bool:
     """Return whether kernels order the columns of an order as Python orders their values."""
     fields = arrow_schema(schema, has_kinds=False)
@@ -91,20 +98,13 @@ def can_rank(schema: Schema, order: Sequence[OrderItem]) -> bool:
     )
 
 
-def order_ranks(
-    batch: pa.RecordBatch,
-    codes: Any,
-    known: Sequence[Sequence[Any]],
-    schema: Schema,
-    order: Sequence[OrderItem],
-) -> Any:
+def order_ranks(batch: pa.RecordBatch, codes: Any, known: Rows, order: Sequence[OrderItem]) -> Any:
     """Return the rank of each row by an order, comparable within its group, as a numpy array.
 
     Args:
         batch: Some rows.
         codes: The number of the group of each row, and behind them of each row in state.
         known: Rows in state.
-        schema: The columns.
         order: The order; see `can_rank`.
 
     Returns:
@@ -122,7 +122,7 @@ def order_ranks(
     left = list(order)
     while left:
         # As many columns of integers as fit into one number are compared at once.
-        numbers = _numbers(_column(batch, known, schema, left[0], None), left[0], room // width)
+        numbers = _numbers(_column(batch, known, left[0]), left[0], room // width)
         if numbers is None:
             break
         ranks = ranks * numbers[1] + numbers[0]
@@ -134,7 +134,7 @@ def order_ranks(
         if not len(tied):
             break
         ranks *= len(codes) + 2
-        ranks[tied] += _ranks(_column(batch, known, schema, item, tied), item)
+        ranks[tied] += _ranks(_column(batch, known, item).take(pa.array(tied)), item)
         width = (len(codes) + 2) * len(codes)
     return ranks
 
@@ -156,20 +156,10 @@ def sorted_places(codes: Any, ranks: Any) -> Any:
     return found % size
 
 
-def _column(
-    batch: pa.RecordBatch,
-    known: Sequence[Sequence[Any]],
-    schema: Schema,
-    item: OrderItem,
-    places: Any,
-) -> Any:
-    """Return the column of an order, of the rows at some places or, with None, of all."""
+def _column(batch: pa.RecordBatch, known: Rows, item: OrderItem) -> Any:
+    """Return the column of an order, with rows in state behind those of the batch."""
     index = item.expression.index  # type: ignore[attr-defined]
-    column = batch.column(index)
-    if known:
-        kept = column_of_values([row[index] for row in known], schema.types[index], column.type)
-        column = pa.concat_arrays([column, kept])
-    return column if places is None else column.take(pa.array(places))
+    return pa.concat_arrays([batch.column(index), known.column(index)])
 
 
 def _numbers(column: Any, item: OrderItem, most: int) -> tuple[Any, int] | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
 from penstock.table.functions.row_equality import equal_to
@@ -15,6 +14,7 @@ from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.column_sides import key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import (
@@ -29,19 +29,25 @@ from penstock.taskexecutor.operators.relational.replacements import (
     Replacements,
     replaced_by_rank,
 )
+from penstock.taskexecutor.operators.relational.top_rows import MOST_ROWS, TopRows, TopsInState
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.operators.relational.replacements import GroupedBatch
+    from penstock.taskexecutor.operators.relational.top_rows import Tops
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
+
+#: With the rows in state of as many keys, `order_ranks` can rank the rows.
+_MOST_AT_ONCE: Final = 1 << 15
 
 #: Rows in state for each row of a batch.  If there are more, searching them row by row costs less
 #: than ranking them all.
@@ -105,15 +111,40 @@ class RankOperator(KeyedRelationalOperator):
             self.replacements = Replacements(
                 context, output, partition, removal=removal, addition=addition, has_kinds=True
             )
+        self.context = context
+        self.tops = None
+        if self.replacements is not None and not self.expires and self.most <= MOST_ROWS:
+            table = context.keyed_state.table("rows", "value")
+            # A database may have more rows than fit into memory.
+            if table.store is None:
+                self.tops = TopRows(context, table, output, partition, self.most)
+
+    def open(self) -> None:
+        """Restore the rows in columns, or those that a snapshot has in blocks."""
+        if self.tops is not None and self.replacements is not None:
+            for batch in self.tops.restored():
+                self._inserted(self.tops.find(batch))
+        elif self.is_plain:
+            key_blocks(
+                self.context.keyed_state.table("rows", "value"),
+                self.rows, self.input_schema, self.partition, self.width,
+            )  # fmt: skip
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """Write the rows in columns to keyed state."""
+        if self.tops is not None:
+            self.tops.save()
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
-        if (
-            self.replacements is not None
-            and batch.num_rows >= LEAST_ROWS
-            and self._insert(self.replacements, batch)
-        ):
-            return
+        if self.replacements is not None:
+            if self.tops is not None:
+                for start in range(0, batch.num_rows, _MOST_AT_ONCE):
+                    part = batch.slice(start, _MOST_AT_ONCE)
+                    self._insert(self.replacements, self.tops.find(part))
+                return
+            if batch.num_rows >= LEAST_ROWS and self._insert_in_state(self.replacements, batch):
+                return
         kinds = kinds_of(batch)
         texts = key_texts(batch, self.partition)
         rows = rows_of(batch, self.width)
@@ -127,92 +158,60 @@ class RankOperator(KeyedRelationalOperator):
             self._change(text, row, is_added=is_added)
         self.flush()
 
-    def _insert(self, replacements: Replacements, batch: pa.RecordBatch) -> bool:
+    def _insert_in_state(self, replacements: Replacements, batch: pa.RecordBatch) -> bool:
         """Insert the rows of a batch by columns; return False if kernels cannot."""
         grouped = replacements.grouped(batch, self.rows)
-        sizes = np.array([len(rows) if rows else 0 for rows in grouped.kept], np.int64)
-        if sizes.sum() > _MOST_KNOWN * batch.num_rows:
+        tops = TopsInState(grouped, self.rows, self.schema, expires=self.expires)
+        if tops.sizes.sum() > _MOST_KNOWN * batch.num_rows:
             return False
-        known = list(chain.from_iterable(rows for rows in grouped.kept if rows))
-        groups = np.repeat(np.arange(len(sizes)), sizes)
-        codes = np.concatenate((grouped.groups.codes, groups))
         try:
-            ranks = order_ranks(batch, codes, known, self.schema, self.order)
-            if self.last == 1:
-                new, old = ranks[: batch.num_rows], ranks[batch.num_rows :]
-                replaced = replaced_by_rank(grouped.groups, new, groups, old, replaces_equal=False)
-                self._put_best(grouped, replaced)
-            else:
-                replaced = self._put_first(grouped, codes, ranks, known)
+            self._insert(replacements, tops)
         except NoKernelError:
             return False
-        self.passed_over += batch.num_rows - len(replaced.rows)
-        self.emit(replacements.changes(grouped, replaced, known, emits_equal=True))
         return True
 
-    def _put_best(self, grouped: GroupedBatch, replaced: Replaced) -> None:
-        """Write the only row that stays of each group to state."""
-        if self.expires:
-            self._keep_alive(grouped)
-        for group, _, row in replaced.latest(grouped, self.width):
-            self.rows.put(grouped.texts[group], (row,))
+    def _insert(self, replacements: Replacements, tops: Tops) -> None:
+        """Insert the rows of a batch into the first ones of their keys, and emit the changes."""
+        replaced = self._inserted(tops)
+        self.passed_over += tops.batch.num_rows - len(replaced.rows)
+        self.emit(replacements.changes(tops.batch, replaced, tops.known, emits_equal=True))
 
-    def _keep_alive(self, grouped: GroupedBatch) -> None:
-        """Restart the time to live of all keys, as a row below the top also does."""
-        for text, rows in zip(grouped.texts, grouped.kept, strict=True):
-            if rows:
-                self.rows.put(text, rows)
+    def _inserted(self, tops: Tops) -> Replaced:
+        """Insert the rows of a batch into the first ones of their keys.
 
-    def _put_first(
-        self, grouped: GroupedBatch, codes: Any, ranks: Any, known: Sequence[_Row]
-    ) -> Replaced:
-        """Insert rows into the first ones of their groups, in state too.
-
-        Args:
-            grouped: The batch.
-            codes: The group of each row of the batch, and behind them of each row in state.
-            ranks: The rank of each of them.
-            known: The rows in state.
+        Raises:
+            NoKernelError: There are too many rows; none is inserted.
         """
-        count = grouped.batch.num_rows
-        # Of equal rows, those in state come first, then those of the batch in their order.
+        count = tops.batch.num_rows
+        known = np.repeat(np.arange(len(tops.sizes)), tops.sizes)
+        codes = np.concatenate((tops.groups.codes, known))
+        ranks = order_ranks(tops.batch, codes, tops.known(), self.order)
+        if self.last == 1:
+            replaced = replaced_by_rank(
+                tops.groups, ranks[:count], known, ranks[count:], replaces_equal=False
+            )
+            groups, rows = replaced.latest(tops.groups)
+            tops.put(groups, np.ones(len(groups), np.int64), rows)
+            return replaced
+        # Of equal rows, known ones come first, then those of the batch in their order.
         turned = np.concatenate((np.arange(count, len(codes)), np.arange(count)))
         order = turned[sorted_places(codes[turned], ranks[turned])]
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
-        tops: list[list[int]] = [[] for _ in grouped.texts]
-        for group, place in zip(codes[count:].tolist(), places[count:].tolist(), strict=True):
-            tops[group].append(place)
+        firsts: list[list[int]] = [[] for _ in range(len(tops.sizes))]
+        for group, place in zip(known.tolist(), places[count:].tolist(), strict=True):
+            firsts[group].append(place)
         entered, displaced = _entered(
-            codes[:count].tolist(), places[:count].tolist(), tops, self.most
+            codes[:count].tolist(), places[:count].tolist(), firsts, self.most
         )
         # A place of -1 stands for none.
-        rows = np.append(order, -1)
-        replaced = Replaced(rows[np.array(entered, np.int64)], rows[np.array(displaced, np.int64)])
-        if self.expires:
-            self._keep_alive(grouped)
-        self._put_tops(grouped, codes[replaced.rows], order, tops, known)
+        at = np.append(order, -1)
+        replaced = Replaced(at[np.array(entered, np.int64)], at[np.array(displaced, np.int64)])
+        groups = np.flatnonzero(np.bincount(codes[replaced.rows]))
+        changed = [firsts[group] for group in groups.tolist()]
+        sizes = np.array(list(map(len, changed)), np.int64)
+        tops.put(groups, sizes, order[np.array(list(chain.from_iterable(changed)), np.int64)])
         return replaced
-
-    def _put_tops(
-        self,
-        grouped: GroupedBatch,
-        changed: Any,
-        order: Any,
-        tops: list[list[int]],
-        known: Sequence[_Row],
-    ) -> None:
-        """Write the first rows of the groups that changed to state."""
-        count = grouped.batch.num_rows
-        groups = np.flatnonzero(np.bincount(changed)).tolist()
-        rows = order[np.array(list(chain.from_iterable(map(tops.__getitem__, groups))), np.int64)]
-        is_new = rows < count
-        new = rows_of(grouped.batch.take(pa.array(rows[is_new])), self.width)
-        # The new rows stand behind those in state.
-        found = np.where(is_new, len(known) + np.cumsum(is_new) - 1, rows - count)
-        values = map([*known, *new].__getitem__, found.tolist())
-        for group in groups:
-            self.rows.put(grouped.texts[group], tuple(islice(values, len(tops[group]))))
 
     def _add(self, text: str, row: _Row) -> None:
         """Add a row; emit it if it is one of the first, and the row that it displaces."""

@@ -13,22 +13,17 @@ import pyarrow as pa
 
 from penstock.columns.group_kernels import MOST, NoKernelError
 from penstock.columns.groups import Groups, numbered
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    column_of_values,
-    rows_of,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema
 from penstock.taskexecutor.operators.relational.change_pairs import change_pairs, differing
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
+    from penstock.taskexecutor.operators.relational.ordering import Rows
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-_Row = tuple[Any, ...]
 
 #: Smaller batches are processed row by row, which costs less than the calls of kernels.
 LEAST_ROWS: Final = 32
@@ -62,19 +57,12 @@ class Replaced(NamedTuple):
     rows: Any
     before: Any
 
-    def latest(self, grouped: GroupedBatch, width: int) -> Iterator[tuple[int, int, _Row]]:
-        """Yield each group that changes with the position and the values of its last new row.
-
-        Args:
-            grouped: The batch.
-            width: The number of its columns beside row kinds.
-        """
-        found = np.full(grouped.groups.count, -1, np.int64)
-        found[grouped.groups.codes[self.rows]] = self.rows
-        groups = np.flatnonzero(found >= 0)
-        places = found[groups]
-        rows = rows_of(grouped.batch.take(pa.array(places)), width)
-        yield from zip(groups.tolist(), places.tolist(), rows, strict=True)
+    def latest(self, groups: Groups) -> tuple[Any, Any]:
+        """Return the groups that change, and the position of the last new row of each."""
+        found = np.full(groups.count, -1, np.int64)
+        found[groups.codes[self.rows]] = self.rows
+        changed = np.flatnonzero(found >= 0)
+        return changed, found[changed]
 
 
 class Replacements:
@@ -105,7 +93,6 @@ class Replacements:
             has_kinds: Whether batches of the output have row kinds.
         """
         self._keys = keys
-        self._types = schema.types
         self._schema = arrow_schema(schema, has_kinds=has_kinds)
         self._kinds = {"removal": removal, "addition": addition}
         self._has_kinds = has_kinds
@@ -129,36 +116,33 @@ class Replacements:
 
     def changes(
         self,
-        grouped: GroupedBatch,
+        batch: pa.RecordBatch,
         replaced: Replaced,
-        old: Sequence[_Row],
+        old: Callable[[Any], Rows],
         *,
         emits_equal: bool,
     ) -> Any:
         """Return the batch of the changes; None without any.
 
         Args:
-            grouped: The batch.
+            batch: The batch.
             replaced: Its rows that replace others.
-            old: The rows in state that may be replaced.
+            old: Returns the rows in state at some positions.
             emits_equal: Whether a row is emitted that equals the row that it replaces.
         """
         self.batches += 1
-        batch = grouped.batch
         rows, before = replaced
         is_insert = before < 0
         is_old = before >= batch.num_rows
         columns = batch.columns
         if is_old.any():
             # The rows of state stand behind those of the batch.
-            values = zip(
-                *(old[at] for at in (before[is_old] - batch.num_rows).tolist()), strict=True
-            )
+            found = old(before[is_old] - batch.num_rows)
             before = before.copy()
             before[is_old] = batch.num_rows + np.arange(np.count_nonzero(is_old))
             columns = [
-                pa.concat_arrays([column, column_of_values(next(values), kind, column.type)])
-                for column, kind in zip(columns, self._types, strict=False)
+                pa.concat_arrays([column, found.column(index)])
+                for index, column in enumerate(columns)
             ]
         is_update = ~is_insert
         if not emits_equal:

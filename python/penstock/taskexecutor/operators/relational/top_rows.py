@@ -1,0 +1,275 @@
+"""The first rows of each key: tuples in keyed state, or columns beside keyed state in memory."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.taskexecutor.operators.relational.batches import (
+    arrow_schema,
+    column_of_values,
+    rows_of,
+)
+from penstock.taskexecutor.operators.relational.column_sides import (
+    parts_by_key_group,
+    restored_batches,
+)
+from penstock.taskexecutor.operators.relational.inner_join import keys_of
+from penstock.taskexecutor.operators.relational.stored_rows import RowBlock, StoredRows, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.columns.groups import Groups
+    from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
+    from penstock.taskexecutor.operators.relational.ordering import Rows
+    from penstock.taskexecutor.operators.relational.replacements import GroupedBatch
+    from penstock.taskexecutor.state.heap import StateTable
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+_Row = tuple[Any, ...]
+
+#: Each key has room for as many rows.
+MOST_ROWS: Final = 16
+
+#: Replaced rows that are kept at least until the columns are copied without them.
+_LEAST_REPLACED: Final = 1 << 12
+
+#: The number of rows that are copied at once.
+_COPIED_ROWS: Final = 1 << 16
+
+
+class Tops(Protocol):
+    """The first rows of the keys of a batch.
+
+    Attributes:
+        batch: The batch.
+        groups: Its rows by key.
+        sizes: By group, the number of first rows, as a numpy array.
+    """
+
+    batch: pa.RecordBatch
+    groups: Groups
+    sizes: Any
+
+    def known(self, places: Any = None) -> Rows:
+        """Return first rows by their positions, group by group in order; all for None."""
+
+    def put(self, groups: Any, sizes: Any, rows: Any) -> None:
+        """Replace the first rows of some groups.
+
+        Args:
+            groups: The groups, as a numpy array.
+            sizes: For each, the number of rows.
+            rows: The positions of these rows, group by group in order: those of the batch, and
+                behind them the known ones.
+        """
+
+
+class TopsInState:
+    """The first rows of the keys of a batch in keyed state."""
+
+    def __init__(
+        self, grouped: GroupedBatch, state: KeyedRows, columns: Schema, *, expires: bool
+    ) -> None:
+        """Wrap a batch.
+
+        Args:
+            grouped: The batch.
+            state: By key: a tuple or a list of rows.
+            columns: The columns of the rows.
+            expires: Whether entries expire that are not written.
+        """
+        self.batch = grouped.batch
+        self.groups = grouped.groups
+        self.sizes = np.array([len(rows) if rows else 0 for rows in grouped.kept], np.int64)
+        self._known = list(chain.from_iterable(rows for rows in grouped.kept if rows))
+        self._grouped = grouped
+        self._state = state
+        self._columns = columns
+        self._expires = expires
+
+    def known(self, places: Any = None) -> Rows:
+        """Return first rows; see `Tops`."""
+        rows = self._known
+        if places is not None:
+            rows = [rows[place] for place in places.tolist()]
+        return ListedRows(rows, self._columns)
+
+    def put(self, groups: Any, sizes: Any, rows: Any) -> None:
+        """Replace the first rows of some groups; see `Tops`."""
+        texts = self._grouped.texts
+        if self._expires:
+            # A row below the top also keeps its key alive.
+            for text, kept in zip(texts, self._grouped.kept, strict=True):
+                if kept:
+                    self._state.put(text, kept)
+        count = self.batch.num_rows
+        is_new = rows < count
+        new = rows_of(self.batch.take(pa.array(rows[is_new])), len(self._columns))
+        # The new rows stand behind those in state.
+        places = np.where(is_new, len(self._known) + np.cumsum(is_new) - 1, rows - count)
+        values = map([*self._known, *new].__getitem__, places.tolist())
+        for group, size in zip(groups.tolist(), sizes.tolist(), strict=True):
+            self._state.put(texts[group], tuple(islice(values, size)))
+
+
+class ListedRows:
+    """Rows of Python values."""
+
+    def __init__(self, rows: Sequence[_Row], columns: Schema) -> None:
+        """Wrap rows of some columns."""
+        self._rows = rows
+        self._columns = columns
+        self._schema = arrow_schema(columns, has_kinds=False)
+
+    def column(self, index: int) -> Any:
+        """Return a column as an Arrow array."""
+        values = [row[index] for row in self._rows]
+        return column_of_values(values, self._columns.types[index], self._schema.field(index).type)
+
+
+class TopRows:
+    """The first rows of all keys as columns.
+
+    Keyed state has them for snapshots only: a block of the rows of each key group, under a key of
+    the group, which is made before a barrier and encoded when the snapshot reaches it.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        table: StateTable,
+        columns: Schema,
+        keys: Sequence[int],
+        most: int,
+    ) -> None:
+        """Start without rows.
+
+        Args:
+            context: The operator's context.
+            table: The keyed state, in memory.
+            columns: The columns of the rows.
+            keys: The positions of the columns of the key.
+            most: The number of rows that a key has at most.
+        """
+        self._max_parallelism = context.environment.max_parallelism
+        self._table = table
+        self._columns = columns
+        self._schema = arrow_schema(columns, has_kinds=False)
+        self._keys = keys
+        self._stored = StoredRows(self._schema)
+        self._numbers: dict[Any, int] = {}
+        #: By the number of a key: the numbers of its rows in order, and -1 behind them.
+        self._rows = np.full((64, most), -1, np.int64)
+        self._sizes = np.zeros(64, np.int64)
+        self._count = 0
+        self._is_saved = True
+        #: By key group: the key in state.
+        self._texts: dict[int, str] = {}
+        context.metric_group().gauge("numRowsInTops", lambda: self._count)
+
+    def restored(self) -> Iterator[Any]:
+        """Take the rows out of keyed state in batches, in the order of the rows of each key."""
+        yield from restored_batches(self._table, self._columns, self._schema)
+        for found in self._table.namespaces():
+            found.clear()
+            self._table.drop_if_empty(found.namespace)
+
+    def find(self, batch: pa.RecordBatch) -> Tops:
+        """Return the first rows of the keys of a batch."""
+        groups, keys = keys_of(batch, self._keys, has_texts=False)
+        numbers = self._numbers
+        found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+        missing = len(numbers) - len(self._sizes)
+        if missing > 0:
+            missing = max(missing, len(self._sizes) // 2)
+            self._sizes = np.concatenate((self._sizes, np.zeros(missing, np.int64)))
+            added = np.full((missing, self._rows.shape[1]), -1, np.int64)
+            self._rows = np.concatenate((self._rows, added))
+        rows = self._rows[found]
+        return _NumberedTops(
+            self, batch, groups, found, self._sizes[found], self._stored, rows[rows >= 0]
+        )
+
+    def put(self, keys: Any, sizes: Any, rows: Any, new: pa.RecordBatch) -> None:
+        """Replace the rows of some keys.
+
+        Args:
+            keys: The numbers of the keys.
+            sizes: For each, the number of rows.
+            rows: The numbers of these rows, key by key in order.
+            new: Rows that are added behind all others.
+        """
+        self._stored.add(new)
+        self._count += int(sizes.sum() - self._sizes[keys].sum())
+        self._sizes[keys] = sizes
+        self._rows[keys] = -1
+        self._rows[np.repeat(keys, sizes), spread(np.zeros_like(sizes), sizes)] = rows
+        self._is_saved = False
+        if len(self._stored) > 2 * self._count + _LEAST_REPLACED:
+            self._drop_replaced()
+
+    def _drop_replaced(self) -> None:
+        """Copy the columns without the rows that were replaced."""
+        is_row = self._rows >= 0
+        rows = self._rows[is_row]
+        stored = StoredRows(self._schema)
+        for start in range(0, len(rows), _COPIED_ROWS):
+            stored.add(self._stored.select(rows[start : start + _COPIED_ROWS]).batch())
+        self._stored = stored
+        self._rows[is_row] = np.arange(len(rows))
+
+    def save(self) -> None:
+        """Write all rows to keyed state, which takes part in the next snapshot."""
+        if self._is_saved:
+            return
+        rows = self._rows[self._rows >= 0]
+        selected = self._stored.select(rows)
+        columns = [selected.column(key) for key in self._keys]
+        for group, text, part in parts_by_key_group(columns, self._max_parallelism):
+            text = self._texts.setdefault(group, text)
+            self._table.map(0).put(text, RowBlock(self._stored, rows[part]))
+        self._is_saved = True
+
+
+class _NumberedTops:
+    """The first rows of the keys of a batch as columns."""
+
+    def __init__(
+        self,
+        tops: TopRows,
+        batch: pa.RecordBatch,
+        groups: Groups,
+        keys: Any,
+        sizes: Any,
+        stored: StoredRows,
+        known: Any,
+    ) -> None:
+        self.batch = batch
+        self.groups = groups
+        self.sizes = sizes
+        self._tops = tops
+        self._keys = keys
+        self._stored = stored
+        self._known = known
+
+    def known(self, places: Any = None) -> Rows:
+        """Return first rows; see `Tops`."""
+        return self._stored.select(self._known if places is None else self._known[places])
+
+    def put(self, groups: Any, sizes: Any, rows: Any) -> None:
+        """Replace the first rows of some groups; see `Tops`."""
+        if not len(groups):
+            return
+        count = self.batch.num_rows
+        is_new = rows < count
+        found = np.empty(len(rows), np.int64)
+        found[is_new] = len(self._stored) + np.arange(np.count_nonzero(is_new))
+        found[~is_new] = self._known[rows[~is_new] - count]
+        new = self.batch.take(pa.array(rows[is_new]))
+        self._tops.put(self._keys[groups], sizes, found, new)
