@@ -86,7 +86,7 @@ def _database(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> An
     import pyarrow as pa
 
     del arguments, rows, call
-    return pa.scalar(evaluator.session.database)
+    return pa.scalar(evaluator.session.database, pa.string())
 
 
 _database.needs_session = True  # type: ignore[attr-defined]

@@ -87,4 +87,4 @@ def without_nulls(mask: Any) -> Any:
 def _false() -> Any:
     import pyarrow as pa
 
-    return pa.scalar(False)
+    return pa.scalar(False, pa.bool_())

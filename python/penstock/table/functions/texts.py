@@ -150,9 +150,10 @@ def _as_text(argument: Expression) -> Expression:
 
 def _join(arguments: list[Any], rows: int, call: Call) -> Any:
     del rows, call
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(*arguments, "")
+    return pc.binary_join_element_wise(*arguments, pa.scalar("", pa.string()))
 
 
 define("||", "any any", STRING, _join, bind=_pipes)

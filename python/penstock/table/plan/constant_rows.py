@@ -19,7 +19,7 @@ def values_batch(node: Values, session: Session) -> Any:
     schema = arrow_schema(node.schema, has_kinds=False)
     if not len(schema):
         return empty_columns(len(node.rows))
-    single = pa.RecordBatch.from_arrays([pa.array([0])], ["$"])
+    single = pa.RecordBatch.from_arrays([pa.nulls(1)], ["$"])
     columns = []
     for position in range(len(schema)):
         cells = [row[position] for row in node.rows]
