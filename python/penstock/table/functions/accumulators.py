@@ -201,7 +201,10 @@ class Extreme(Accumulator):
 
     def merge(self, accumulator: Any, other: Any) -> Any:
         """Return the smaller or greater of both."""
-        return accumulator if other is None else self.add(accumulator, other)
+        if accumulator is None or other is None:
+            return other if accumulator is None else accumulator
+        is_better = other > accumulator if self._is_max else other < accumulator
+        return other if is_better else accumulator
 
     def result(self, accumulator: Any) -> Any:
         """Return the value."""

@@ -98,9 +98,10 @@ class OpenSessions:
                 continue
             if kept:
                 self._sessions.put(text, kept)
+                found = [session for session in found if session[1] - 1 <= timestamp]
             else:
                 self._sessions.remove(text)
-            ended += [session for session in found if session[1] - 1 <= timestamp]
+            ended += found
         ended.sort(key=_end)
         return ended
 

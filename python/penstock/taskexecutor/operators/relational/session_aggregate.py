@@ -16,7 +16,7 @@ from penstock.taskexecutor.operators.relational.batches import (
     column_of_values,
     selected_rows,
 )
-from penstock.taskexecutor.operators.relational.key_texts import are_groupable, texts_of
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts, texts_of
 from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
@@ -80,7 +80,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         self.partials = None
         kinds = [self.input_schema.field(key).type for key in self.keys]
         if not is_one_phase and (not kinds or are_groupable(kinds)):
-            self.partials = PartialAggregates.of(context, input, self.keys, calls)
+            self.partials = PartialAggregates.of(context, input, (), calls)
         self.types = output.types
         self.output_schema = arrow_schema(output, has_kinds=False)
         #: Whether window_time is a TIMESTAMP_LTZ.
@@ -116,27 +116,31 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         """Add the rows of a batch by columns, unless they are too few; return whether it did."""
         if self.partials is None or not len(times):
             return False
-        codes = np.zeros(len(times), np.int64)
-        if self.keys:
-            codes = numbered([batch.column(key) for key in self.keys]).codes
-        order = np.lexsort((times, codes))
-        codes, ordered = codes[order], times[order]
+        groups = numbered([batch.column(key) for key in self.keys] or [pa.nulls(len(times))])
+        if (times[1:] >= times[:-1]).all():
+            order = groups.order
+        else:
+            order = np.lexsort((times, groups.codes))
+        codes, ordered = groups.codes[order], times[order]
         begins = np.ones(len(times), bool)
         # Adjacent sessions are merged, as in Flink.
         begins[1:] = (codes[1:] != codes[:-1]) | (ordered[1:] - ordered[:-1] > self.gap)
         numbers = np.empty(len(times), np.int64)
         numbers[order] = np.cumsum(begins) - 1
-        groups = self.partials.groups(batch, pa.array(numbers))
-        if groups is None:
+        found = self.partials.groups(batch, pa.array(numbers))
+        if found is None:
             return False
         self.batches_in_columns += 1
         firsts = np.flatnonzero(begins)
         starts = ordered[firsts].tolist()
         ends = (ordered[np.append(firsts[1:], len(times)) - 1] + self.gap).tolist()
-        for found in groups:
-            number = found.extra
-            content = (found.key, found.values)
-            self.sessions.add(found.text, starts[number], ends[number], content)
+        some = batch.take(pa.array(order[firsts]))
+        keys = selected_rows(some, self.keys)
+        texts = key_texts(some, self.keys) if self.keys else texts_of(keys)
+        for group in found:
+            number = group.extra
+            content = (keys[number], group.values)
+            self.sessions.add(texts[number], starts[number], ends[number], content)
         return True
 
     def _add_rows(self, batch: pa.RecordBatch, times: list[int]) -> None:
