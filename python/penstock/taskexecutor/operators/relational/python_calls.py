@@ -14,6 +14,7 @@ from penstock.table.types import RowType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.table.types import DataType
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -106,16 +107,37 @@ class PythonCalls:
                 f"the pandas function {expression.name} returned {len(result)} values for {rows} "
                 "rows"
             )
-        if isinstance(result, pd.DataFrame):
-            return arrow_array(list(result.itertuples(index=False, name=None)), expression.type)
-        from penstock.table.arrow_types import arrow_type
+        return _array_of_pandas(result, expression.type, expression.name)
 
-        try:
-            return pa.Array.from_pandas(result, type=arrow_type(expression.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            return arrow_array(
-                [None if v is pd.NA or v is pd.NaT else v for v in result], expression.type
+
+def _array_of_pandas(result: Any, kind: DataType, name: str) -> Any:
+    """Return the Arrow array of a Series, or of a DataFrame whose columns are a row's fields.
+
+    NaN is NULL, as in PyFlink.
+
+    Raises:
+        ValueError: A DataFrame has another number of columns than the row has fields.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    from penstock.table.arrow_types import arrow_type
+
+    if isinstance(result, pd.DataFrame) and isinstance(kind, RowType):
+        if len(result.columns) != len(kind):
+            raise ValueError(
+                f"the pandas function {name} returned {len(result.columns)} columns for the "
+                f"{len(kind)} fields of {kind}"
             )
+        columns = [
+            _array_of_pandas(result.iloc[:, place], field.data_type, name)
+            for place, field in enumerate(kind)
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(arrow_type(kind)))
+    try:
+        return pa.Array.from_pandas(result, type=arrow_type(kind))
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return arrow_array([None if v is pd.NA or v is pd.NaT else v for v in result], kind)
 
 
 def pandas_column(column: Any) -> Any:
