@@ -90,6 +90,7 @@ def run(order, batches, *, size, ttl="0 ms", last=1):
     for number, rows in enumerate(batches):
         for start in range(0, len(rows), size):
             running.give("t", rows[start : start + size])
+            running.flush()
         running.harness.process_watermark("t", millisecond(number + 1))
     running.end()
     found = changes(running), in_columns(running, order)
@@ -145,6 +146,7 @@ def test_state_of_rows_is_that_of_columns(order, last):
             running = query(order, last=last, restored=state, settings=ttl)
             for start in range(0, len(given_rows), size):
                 running.give("t", given_rows[start : start + size])
+                running.flush()
             assert in_columns(running, order) == (size == 40)
             state = running.harness.snapshot(1)
             if part:
@@ -158,8 +160,36 @@ def test_state_of_rows_is_that_of_columns(order, last):
 def test_small_batches_are_left_to_rows():
     running = query("ts DESC")
     running.give("t", rows(*range(LEAST_ROWS - 1)))
+    running.flush()
     running.give("t", rows(*range(LEAST_ROWS)))
+    running.flush()
     assert in_columns(running, "ts DESC") == 1
+    running.close()
+
+
+@pytest.mark.parametrize("order", ["ts DESC", "p", "n"])
+def test_batches_wait_for_others_and_watermarks_for_them(order):
+    running = query(order)
+    output = running.harness.output("result")
+    running.give("t", rows(*range(40)))
+    running.harness.process_watermark("t", 5)
+    running.give("t", rows(*range(40, 80)))
+    assert not output.records
+    assert not output.watermarks
+    running.harness.set_processing_time(10)
+    assert len(output.records) == 1
+    assert output.watermarks == [5]
+    assert in_columns(running, order) == 1
+    running.close()
+
+
+def test_watermarks_emit_first_rows_without_a_wait():
+    running = query("ts")
+    output = running.harness.output("result")
+    running.give("t", rows(*range(40)))
+    running.harness.process_watermark("t", millisecond(1))
+    assert len(output.records) == 1
+    assert output.watermarks == [millisecond(1)]
     running.close()
 
 
@@ -167,6 +197,7 @@ def test_keys_and_orders_that_kernels_treat_otherwise_are_left_to_rows():
     for order, parts in (("ts", {"key": "f"}), ("f DESC", {})):
         running = query(order, **parts)
         running.give("t", rows(*range(40)))
+        running.flush()
         running.end()
         assert in_columns(running, order) == 0
         assert running.changes()
@@ -180,6 +211,7 @@ def test_batches_that_are_too_large_for_kernels_are_left_to_rows(monkeypatch, or
     monkeypatch.setattr(*limit, 4)
     running = query(order, settings={"table.exec.state.ttl": "1 h"})
     running.give("t", rows(*range(40)))
+    running.flush()
     assert in_columns(running, order) == 0
     assert running.changes()
     running.close()
@@ -189,6 +221,7 @@ def test_batches_with_many_kept_rows_are_left_to_rows():
     running = query("n", last=500)
     for part in range(7):
         running.give("t", rows(*range(part * 40, part * 40 + 40)))
+        running.flush()
     assert in_columns(running, "n") == 5
     assert len(running.changes()) == 280
     running.close()

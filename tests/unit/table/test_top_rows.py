@@ -51,6 +51,7 @@ def restarted(last, runs):
         running = query(last, restored=restored, **options)
         for start in range(number * size, (number + 1) * size):
             running.give("t", parts[start])
+            running.flush()
             restored = running.harness.snapshot(start + 1)
         found += running.changes()
         running.close()
@@ -75,6 +76,7 @@ def test_only_state_in_memory_without_a_time_to_live_is_kept_in_columns():
     for last, options in ((2, {}), (2, ROCKSDB), (2, TTL), (top_rows.MOST_ROWS + 1, {})):
         running = query(last, **options)
         running.give("t", [("a", True, n, "") for n in range(40)])
+        running.flush()
         kept.append(running.harness.metrics("Rank").get("numRowsInTops"))
         running.close()
     assert kept == [2, None, None, None]
@@ -92,6 +94,7 @@ def test_replaced_rows_are_dropped(monkeypatch):
     running = query(1)
     for n in range(100, 0, -1):
         running.give("t", [(k, True, n, str(n)) for k in "abc"])
+        running.flush()
     assert len(running.changes()) == 3 + 99 * 6
     assert running.changes()[-1] == (2, ("c", True, 1, "1"))
     assert max(sizes) == 9

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.replacements import (
     LEAST_ROWS,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-class DeduplicateOperator(KeyedRelationalOperator):
+class DeduplicateOperator(GatheringOperator):
     """Emits the last row of each key as it changes, or the first one once its time has passed."""
 
     def __init__(
@@ -55,6 +55,7 @@ class DeduplicateOperator(KeyedRelationalOperator):
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=False, is_updating=keep_last)
+        self.prepare_waiting(context)
         self.schema = output
         self.keys = keys
         self.time_index = time_index
@@ -63,24 +64,28 @@ class DeduplicateOperator(KeyedRelationalOperator):
         #: By key: time and row; the row is None once it was emitted as the first.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
         self.emits_equal = state_ttl_ms > 0
-        self.waiting: list[tuple[int, str]] = []
+        #: The times and keys of first rows whose time has not passed, as a heap.
+        self.firsts: list[tuple[int, str]] = []
         self.replacements = None
         if Replacements.fits(output, keys):
             self.replacements = Replacements(
                 context, output, keys,
                 removal=UPDATE_BEFORE, addition=UPDATE_AFTER, has_kinds=keep_last,
             )  # fmt: skip
+        #: First rows by event time are emitted by watermarks alone.
+        self.is_gathering = self.replacements is not None and (keep_last or not is_rowtime)
 
     def open(self) -> None:
         """Note the rows whose time has not passed."""
         if not self.keep_last:
-            self.waiting = [
+            self.firsts = [
                 (time, text) for text, (time, row) in self.rows.items() if row is not None
             ]
-            heapq.heapify(self.waiting)
+            heapq.heapify(self.firsts)
 
-    def process_columns(self, batch: pa.RecordBatch) -> None:
-        """Process a batch."""
+    def process_batches(self, batches: list[pa.RecordBatch]) -> None:
+        """Process batches at once."""
+        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         if self.replacements is not None and batch.num_rows >= LEAST_ROWS:
             times = self._times(batch)
             if times is not None and self._process_by_columns(self.replacements, batch, times):
@@ -184,12 +189,15 @@ class DeduplicateOperator(KeyedRelationalOperator):
     def _wait(self, text: str, time: int, row: tuple[Any, ...]) -> None:
         """Keep the first row of a key until its time has passed."""
         self.rows.put(text, (time, row))
-        heapq.heappush(self.waiting, (time, text))
+        heapq.heappush(self.firsts, (time, text))
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the first rows whose time has passed."""
-        while self.waiting and self.waiting[0][0] <= timestamp:
-            time, text = heapq.heappop(self.waiting)
+        if self.is_gathering:
+            super().process_watermark(timestamp)
+            return
+        while self.firsts and self.firsts[0][0] <= timestamp:
+            time, text = heapq.heappop(self.firsts)
             found = self.rows.get(text)
             if found is not None and found[1] is not None and found[0] == time:
                 self.changes.add(INSERT, found[1])

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
 from penstock.table.functions.row_equality import equal_to
@@ -16,6 +17,7 @@ from penstock.taskexecutor.operators.relational.base import KeyedRelationalOpera
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.column_sides import key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
+from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import (
     can_rank,
@@ -36,8 +38,6 @@ from penstock.taskexecutor.operators.relational.windows import LocalTime
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
@@ -54,7 +54,7 @@ _MOST_AT_ONCE: Final = 1 << 15
 _MOST_KNOWN: Final = 4
 
 
-class RankOperator(KeyedRelationalOperator):
+class RankOperator(GatheringOperator):
     """Keeps the rows of each partition in order and emits changes of the first ones."""
 
     def __init__(
@@ -85,6 +85,7 @@ class RankOperator(KeyedRelationalOperator):
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=True)
+        self.prepare_waiting(context)
         self.schema = output
         self.partition = partition
         self.key = sort_key(order)
@@ -111,6 +112,7 @@ class RankOperator(KeyedRelationalOperator):
             self.replacements = Replacements(
                 context, output, partition, removal=removal, addition=addition, has_kinds=True
             )
+        self.is_gathering = self.replacements is not None
         self.context = context
         self.tops = None
         if self.replacements is not None and not self.expires and self.most <= MOST_ROWS:
@@ -130,13 +132,15 @@ class RankOperator(KeyedRelationalOperator):
                 self.rows, self.input_schema, self.partition, self.width,
             )  # fmt: skip
 
-    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """Write the rows in columns to keyed state."""
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """Process the waiting batches, and write the rows in columns to keyed state."""
+        super().prepare_snapshot_pre_barrier(checkpoint_id)
         if self.tops is not None:
             self.tops.save()
 
-    def process_columns(self, batch: pa.RecordBatch) -> None:
-        """Process a batch."""
+    def process_batches(self, batches: list[pa.RecordBatch]) -> None:
+        """Process batches at once."""
+        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         if self.replacements is not None:
             if self.tops is not None:
                 for start in range(0, batch.num_rows, _MOST_AT_ONCE):
