@@ -127,11 +127,13 @@ def first_rows(
     for pair in np.flatnonzero(missing).tolist():
         seen[codes[pair]][values[pair]] = noted[pair]
     wanted &= missing[pairs.codes]
+    new = np.flatnonzero(wanted != 0)
+    wanted, of_new = wanted[new], pairs.codes[new]
     found = []
     firsts = np.empty(pairs.count, np.int64)
     for bit, _ in calls:
-        rows = np.flatnonzero(wanted & bit)
-        of_rows = pairs.codes[rows]
+        chosen = wanted & bit != 0
+        rows, of_rows = new[chosen], of_new[chosen]
         # Of several assignments to one place, the last one counts.
         firsts[of_rows[::-1]] = rows[::-1]
         is_first = np.zeros(len(groups), bool)

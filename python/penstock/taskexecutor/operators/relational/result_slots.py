@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from penstock.columns.group_kernels import MOST, NoKernelError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.columns.groups import Groups
 
 
@@ -35,22 +37,28 @@ class ResultSlots:
         self.ordered = np.arange(len(groups)) + groups.codes[groups.order] + 1
         self.of_rows = np.empty(len(groups), np.int64)
         self.of_rows[groups.order] = self.ordered
+        #: By slot, its row; at heads the number of rows.
+        self._rows = np.full(len(self._owners), len(groups))
+        self._rows[self.ordered] = groups.order
 
     def __len__(self) -> int:
         """Return the number of slots."""
         return len(self._owners)
 
-    def sums(self, more: Any, old: Any) -> Any:
+    def sums(self, more: Sequence[Any], old: Any) -> Any:
         """Return running sums by slot; sums beyond 64 bits wrap around.
 
         Args:
-            more: A numpy array of integers with a row for each sum: what each row adds.
+            more: For each sum, a numpy array of what each row adds: integers or booleans.
             old: For each sum, the sums of the groups before the batch.
         """
-        taken = np.take(more, self._groups.order, axis=1).astype(np.int64, copy=False)
-        ends = old + np.add.reduceat(taken, self._groups.starts, axis=1)
+        rows = len(self._groups)
         found = np.empty((len(more), len(self)), np.int64)
-        found[:, self.ordered] = taken
+        added = np.zeros(rows + 1, np.int64)
+        for each, place in zip(more, found, strict=True):
+            added[:rows] = each
+            np.take(added, self._rows, out=place, mode="clip")
+        ends = old + np.add.reduceat(found, self.heads, axis=1)
         # At its head, a group replaces the sum of the one before.
         found[:, self.heads] = old
         found[:, self.heads[1:]] -= ends[:, :-1]
@@ -93,9 +101,8 @@ class ResultSlots:
 
     def spread(self, rows: Any, groups: Any) -> Any:
         """Return Arrow arrays of results of rows, and of groups before the batch, by slot."""
-        source = np.empty(len(self), np.int64)
-        source[self.ordered] = self._groups.order
-        source[self.heads] = len(rows) + np.arange(len(groups))
+        source = self._rows.copy()
+        source[self.heads] += np.arange(len(groups))
         return pa.concat_arrays([rows, groups]).take(pa.array(source))
 
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 #: Smaller batches are aggregated row by row, which costs less than the calls of kernels.
 LEAST_ROWS: Final = 32
 
+#: The largest size of an array of texts.
+_MOST_BYTES: Final = (1 << 31) - 1
+
 _SUMS: Final = ("SUM", "$SUM0", "AVG")
 
 
@@ -161,7 +164,8 @@ class RunningAggregates:
         """
         groups = numbered([rows.column(key) for key in self._keys])
         batch = _Batch(rows, groups)
-        texts = key_texts(rows.take(pa.array(groups.firsts)), self._keys)
+        firsts = rows.take(pa.array(groups.firsts))
+        texts = key_texts(firsts, self._keys)
         kept = [state.get(text) for text in texts]
         batch.is_new = np.array([group is None for group in kept])
         batch.integers, batch.others = self._layout.read(kept)
@@ -187,7 +191,7 @@ class RunningAggregates:
         for text, group in zip(texts, new, strict=True):
             state.put(text, group)
         is_counting = any(each.mask is None and each.call.function == "COUNT" for each in taken)
-        return self._emitted(batch, results, all_change=self._emits_equal or is_counting)
+        return self._emitted(batch, firsts, results, all_change=self._emits_equal or is_counting)
 
     def _plain(self, group: Any, at: int, plain: dict[int, list[Any]]) -> tuple[Any, ...]:
         """Return a group in its plain form, with accumulators that may not fit the packed one."""
@@ -269,7 +273,7 @@ class RunningAggregates:
                     continue
                 places += (at, at + 1)
                 more += (values * batch.ones(each.mask), batch.ones(each.mask))
-        found = batch.slots.sums(np.stack(more), batch.integers[places])
+        found = batch.slots.sums(more, batch.integers[places])
         if batch.signs is not None and found[0][batch.slots.ordered].min() <= 0:
             raise NoKernelError
         return dict(zip(places, found, strict=True))
@@ -334,8 +338,22 @@ class RunningAggregates:
         rows, groups = (column_of_values(each, kind, target) for each in (results, before))
         return ResultColumn(batch.slots.spread(rows, groups))
 
-    def _emitted(self, batch: _Batch, results: list[ResultColumn], *, all_change: bool) -> Any:
-        """Return the batch of the changes; None without any."""
+    def _emitted(
+        self,
+        batch: _Batch,
+        firsts: pa.RecordBatch,
+        results: list[ResultColumn],
+        *,
+        all_change: bool,
+    ) -> Any:
+        """Return the batch of the changes; None without any.
+
+        Args:
+            batch: The batch.
+            firsts: The first row of each group.
+            results: The results of each call.
+            all_change: Whether each row makes a change.
+        """
         slots = batch.slots.of_rows
         inserts = np.zeros(len(slots), bool)
         new = np.flatnonzero(batch.is_new)
@@ -353,7 +371,10 @@ class RunningAggregates:
         if not len(places):
             return None
         of_rows = pa.array(np.repeat(np.arange(len(slots)), counts))
-        arrays = [batch.rows.column(key).take(of_rows) for key in self._keys]
+        arrays = [
+            _repeated(firsts.column(key), len(of_rows)) or batch.rows.column(key).take(of_rows)
+            for key in self._keys
+        ]
         arrays += [
             column.at(places, target)
             for column, target in zip(results, self._targets, strict=False)
@@ -400,6 +421,17 @@ def _extreme_text(batch: _Batch, taken: _Counted, at: int) -> ResultColumn:
     results = ResultColumn(found, nulls, texts)
     batch.others[at] = values_of(results.at(batch.slots.lasts, column.type))
     return results
+
+
+def _repeated(column: Any, count: int) -> Any:
+    """Return the only value of a column of texts several times; None if it has others."""
+    if not _is_text(column) or column.null_count or len(column.unique()) != 1:
+        return None
+    text = column[0].as_py().encode()
+    if len(text) * count > _MOST_BYTES:
+        return None
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(len(text))
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text * count))
 
 
 def _signs(batch: pa.RecordBatch) -> Any:
