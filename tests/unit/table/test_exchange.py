@@ -159,6 +159,11 @@ def test_a_batch_that_was_in_flight_is_divided_among_new_receivers():
     assert rows_of(lambda text: text not in odd) == ("[0]", list(range(0, 40, 2)))
     assert rows_of(lambda _: False) is None
     assert receiver.rows_of_keys(0, record, lambda _: True) is record
+    later = batch.slice(7, 2)
+    operator.process(later, 0)
+    record = operator.output.records[-1]
+    assert record[0] == "[0]"
+    assert rows_of(lambda text: text in ("[7]", "[8]")) == ("[7]", [7, 8])
 
 
 def test_operators_know_the_keys_of_their_exchanges():

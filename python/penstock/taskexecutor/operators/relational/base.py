@@ -64,7 +64,7 @@ class ExchangedBatches:
         texts = key_texts(batch, self.exchanged[input_number])
         mask = [is_own((text, b"")) for text in texts]
         if all(mask):
-            return value
+            return value if is_own(value) else (texts[0], value[1])
         own = batch.filter(pa.array(mask, pa.bool_()))
         return (texts[mask.index(True)], batch_bytes(own)) if own.num_rows else None
 

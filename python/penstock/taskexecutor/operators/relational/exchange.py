@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class PartitionOperator(RelationalOperator):
     """Emits, for each receiver of rows of a batch, a pair of a key and the bytes of those rows.
 
-    The key is that of the first row; it only selects the receiver.
+    The key only selects the receiver: it is that of the first row that the receiver ever got.
     """
 
     def __init__(self, context: OperatorContext, keys: tuple[int, ...]) -> None:
@@ -44,6 +44,8 @@ class PartitionOperator(RelationalOperator):
             self.max_parallelism = leaving.partitioner.max_parallelism
         self.partition = Partition(KeyColumns((0,)), self.max_parallelism, self.channels)
         self.hash = network.key_hash("STRING")
+        #: By receiver, one of its keys.
+        self.texts: dict[int, str] = {}
         self.batches_in_columns = 0
         #: Those whose keys were hashed without creating their texts.
         self.batches_hashed = 0
@@ -54,8 +56,7 @@ class PartitionOperator(RelationalOperator):
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
         if self.channels == 1 or not self.keys:
-            first = key_texts(batch.slice(0, 1), self.keys)[0]
-            self.output.collect((first, batch_bytes(batch)), MIN_TIMESTAMP)
+            self._send(0, batch)
             return
         hashes = json_hashes([batch.column(key) for key in self.keys])
         if hashes is not None:
@@ -69,9 +70,14 @@ class PartitionOperator(RelationalOperator):
             keys = ColumnBatch(pa.RecordBatch.from_arrays([texts], ["key"]), Types.STRING())
             parts = self.partition.split_by(keys, batch)
         self.batches_in_columns += 1
-        for _, part in parts:
-            first = key_texts(part.slice(0, 1), self.keys)[0]
-            self.output.collect((first, batch_bytes(part)), MIN_TIMESTAMP)
+        for channel, part in parts:
+            self._send(channel, part)
+
+    def _send(self, channel: int, part: pa.RecordBatch) -> None:
+        text = self.texts.get(channel)
+        if text is None:
+            text = self.texts[channel] = key_texts(part.slice(0, 1), self.keys)[0]
+        self.output.collect((text, batch_bytes(part)), MIN_TIMESTAMP)
 
     def _process_rows(self, batch: pa.RecordBatch) -> None:
         """Process a batch whose keys are hashed one by one."""
