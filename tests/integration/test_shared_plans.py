@@ -17,6 +17,11 @@ HOTTEST = (
     "x.e = y.e WHERE x.c >= y.m"
 )
 SUMS = "SELECT a, b FROM t UNION ALL SELECT a, SUM(b) FROM t GROUP BY a"
+BEST = (
+    "SELECT a, b, d FROM (SELECT x.a, x.b, y.b AS d, ROW_NUMBER() OVER (PARTITION BY y.a ORDER BY "
+    "x.b DESC, y.b) AS r FROM t x JOIN t y ON x.a = y.a AND y.b BETWEEN x.b AND x.b + 200) WHERE "
+    "r <= 2"
+)
 PAIRS = "SELECT x.a, x.b, y.b FROM t x JOIN t y ON x.a = y.a AND x.b = y.b"
 
 
@@ -53,6 +58,13 @@ UNALIGNED = {
 }
 
 
+def write(folder):
+    numbers = range(3000)
+    times = pa.array([i * 7 for i in numbers], pa.timestamp("ms"))
+    table = pa.table({"a": [i * i % 97 for i in numbers], "b": list(numbers), "ts": times})
+    pq.write_table(table, folder / "t.parquet", row_group_size=100)
+
+
 @pytest.mark.parametrize(
     ("query", "mode", "options"),
     [
@@ -65,10 +77,14 @@ UNALIGNED = {
     ids=["windows-batch", "union-batch", "windows-aligned", "windows-unaligned", "pairs-unaligned"],
 )
 def test_shared_parts_change_no_results(tmp_path, query, mode, options):
-    numbers = range(3000)
-    times = pa.array([i * 7 for i in numbers], pa.timestamp("ms"))
-    table = pa.table({"a": [i * i % 97 for i in numbers], "b": list(numbers), "ts": times})
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=100)
+    write(tmp_path)
     shared = rows(tmp_path, mode, query, "true", options)
     assert shared
     assert shared == rows(tmp_path, mode, query, "false", options)
+
+
+def test_ranks_of_the_key_of_a_join_are_not_exchanged(tmp_path):
+    write(tmp_path)
+    found = rows(tmp_path, "streaming", BEST, "true", ALIGNED)
+    assert len(found) == 98
+    assert found == rows(tmp_path, "batch", BEST, "true", {})

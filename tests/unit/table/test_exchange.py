@@ -31,7 +31,7 @@ from penstock.taskexecutor.operators.relational.key_texts import (
     texts_of,
 )
 from unit.table.planning import TEXT
-from unit.table.running import HarnessTable, RunningQuery
+from unit.table.running import HarnessTable, RunningQuery, settled
 
 GROUPS = 128
 MASK = 0xFFFFFFFF
@@ -202,3 +202,58 @@ def test_keys_of_numbers_and_plain_texts_are_hashed_without_their_texts(columns)
 def test_texts_that_json_may_write_otherwise_are_not_hashed(text):
     assert json_hashes([pa.array(["plain", text])]) is None
     assert json_hashes([pa.array([1.5])]) is None
+
+
+PAIRS = "SELECT t.k, t.n, u.k AS j, u.n AS m FROM t {} JOIN u ON t.k = u.k"
+BEST = (
+    "SELECT k, n, m FROM (SELECT k, n, m, ROW_NUMBER() OVER (PARTITION BY {} ORDER BY m DESC, n) "
+    f"AS r FROM ({PAIRS})) WHERE r = 1"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "exchanges"),
+    [
+        (BEST.format("k", ""), 2),
+        (BEST.format("j", ""), 2),
+        (BEST.format("k", "LEFT"), 2),
+        (BEST.format("j", "LEFT"), 3),
+        (BEST.format("k", "FULL"), 3),
+        (BEST.format("k, n", ""), 3),
+        (f"SELECT COUNT(*), k FROM ({PAIRS.format('')}) WHERE n < m GROUP BY k", 2),
+        ("SELECT k, COUNT(c) FROM (SELECT k, COUNT(*) AS c FROM t GROUP BY k) GROUP BY k", 1),
+        ("SELECT k, COUNT(c) FROM (SELECT UPPER(k) AS k, c FROM (SELECT k, COUNT(*) AS c FROM t "
+         "GROUP BY k)) GROUP BY k", 2),
+    ],
+)  # fmt: skip
+def test_rows_stay_in_the_task_that_an_exchange_would_send_them_to(sql, exchanges):
+    tables = [HarnessTable.of(name, k=TEXT, n=types.IntType()) for name in ("t", "u")]
+    query = RunningQuery(sql, tables)
+    try:
+        operators = query.harness._opened().operators
+        assert sum(isinstance(each, PartitionOperator) for each in operators) == exchanges
+    finally:
+        query.close()
+
+
+def test_batches_that_are_not_exchanged_have_the_same_results():
+    tables = [HarnessTable.of(name, k=TEXT, n=types.IntType()) for name in ("t", "u")]
+    rows = [(f"k{i % 7}", i * i % 31) for i in range(100)]
+    query = RunningQuery(BEST.format("k", ""), tables)
+    try:
+        for start in range(0, 100, 20):
+            query.give("t", rows[start : start + 20])
+            query.give("u", rows[start : start + 20])
+        query.end()
+        (rank,) = (
+            each
+            for each in query.harness._opened().operators
+            if getattr(each, "batches_not_exchanged", 0)
+        )
+        found = settled(query.changes())
+        assert rank.batches_not_exchanged == rank.counters.batches > 0
+    finally:
+        query.close()
+    keys = {k for k, _ in rows}
+    numbers = {key: [n for k, n in rows if k == key] for key in keys}
+    assert found == {(key, min(numbers[key]), max(numbers[key])): 1 for key in keys}

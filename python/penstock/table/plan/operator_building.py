@@ -15,6 +15,7 @@ from penstock.graph.transformations import (
     PartitionTransformation,
     TwoInputTransformation,
 )
+from penstock.table.plan.exchanged_rows import exchanged_by
 from penstock.table.plan.operator_ids import OperatorIds
 from penstock.table.table_options import AGGREGATE_PHASES, IDLE_TIMEOUT, STATE_TTL, UID_GENERATION
 
@@ -68,6 +69,8 @@ class OperatorBuilder:
         self._environment = context.environment
         generation = context.settings.get(UID_GENERATION, "PLAN_ONLY").upper()
         self.ids = OperatorIds(context.environment, is_enabled=generation != "DISABLED")
+        #: By operator: the node whose rows it emits.
+        self._nodes: dict[Transformation, Node] = {}
         self._exchanges: dict[
             tuple[Transformation, tuple[int, ...], int], PartitionTransformation
         ] = {}
@@ -120,14 +123,21 @@ class OperatorBuilder:
         self._exchanges[before, keys, parallelism] = exchange
         return exchange
 
+    def _is_exchanged(self, before: Transformation, keys: tuple[int, ...]) -> bool:
+        """Return whether an exchange by the keys would send no row to another subtask."""
+        node = self._nodes.get(before)
+        return node is not None and self._context.is_streaming and keys in exchanged_by(node)
+
     def _keyed(
         self, before: Transformation, keys: tuple[int, ...], kind: str, name: str, node: Node, /,
         *, parallelism: int | None = None, **settings: Any,
     ) -> Transformation:  # fmt: skip
         if parallelism is None:
             parallelism = self._parallelism() if keys else 1
+        if not keys or parallelism != before.parallelism or not self._is_exchanged(before, keys):
+            before = self._partitioned(before, keys, parallelism, node)
         made = OneInputTransformation(
-            self._partitioned(before, keys, parallelism, node),
+            before,
             name,
             Relational(kind, settings, (keys,)),
             None,

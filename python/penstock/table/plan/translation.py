@@ -95,6 +95,7 @@ class Translation(OperatorBuilder):
         known = self._done.get(id(node))
         if known is None:
             known = self._done[id(node)] = (node, self._made(node))
+            self._nodes[known[1]] = node
         return known[1]
 
     def translate_upserts(

@@ -121,10 +121,18 @@ class KeyedRelationalOperator(ExchangedBatches, RelationalOperator):
         self.input_schemas = (self.input_schema,)
         self.width = len(input)
         self.changes = ChangeBuffer(output, has_kinds=is_updating)
+        #: Those of an operator in the same task, which has the same keys.
+        self.batches_not_exchanged = 0
+        context.metric_group().gauge("numBatchesNotExchanged", lambda: self.batches_not_exchanged)
 
     def process(self, value: Any, timestamp: int) -> None:
-        """Process one batch under the key of its first row."""
-        super().process(batch_of_bytes(value[1], self.input_schema), timestamp)
+        """Process the record of an exchange, or a batch of an operator with the same exchange."""
+        if isinstance(value, pa.RecordBatch):
+            self.batches_not_exchanged += 1
+            batch = pa.RecordBatch.from_arrays(value.columns, schema=self.input_schema)
+        else:
+            batch = batch_of_bytes(value[1], self.input_schema)
+        super().process(batch, timestamp)
 
     def flush(self) -> None:
         """Emit the changes that were collected."""
