@@ -1,5 +1,6 @@
 """Inner joins keep rows as columns, and snapshots have them in blocks of rows of one key group."""
 
+import pickle
 import random
 
 import pytest
@@ -10,9 +11,13 @@ pytest.importorskip("pyarrow")
 import numpy as np
 import pyarrow as pa
 from penstock.columns.groups import Groups
+from penstock.graph.key_groups import key_group
+from penstock.network import key_hash
 from penstock.table import types
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 from penstock.taskexecutor.operators.relational import join, stored_rows
+from penstock.taskexecutor.operators.relational.batches import batch_of_bytes
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.stored_rows import RowsOfKeys, StoredRows
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
@@ -99,6 +104,26 @@ def test_only_state_in_memory_is_kept_in_blocks():
         rows[name] = query.harness.metrics("Join").get("numRowsInBlocks")
         query.close()
     assert rows == {"hashmap": 3, "rocksdb": None}
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_block_has_rows_of_the_key_group_of_its_key(column):
+    """So that each subtask restores its rows at another parallelism."""
+    query = RunningQuery(f"SELECT * FROM t JOIN u ON t.{'kd'[column]} = u.{'kd'[column]}", tables())
+    for first in (0, 300):
+        given(query, [("t", [(k, k / 2, "a") for k in range(first, first + 300)])])
+        query.harness.snapshot(first)
+    (context,) = (each for each in query.harness._opened().contexts if each.name == "Join")
+    schema = pa.schema([("k", pa.int64()), ("d", pa.float64()), ("s", pa.string())])
+    hashed = key_hash("STRING")
+    found = []
+    for _, text, block in context.keyed_state.table("left", "value"):
+        batch = batch_of_bytes(pickle.loads(pickle.dumps(block)), schema)
+        texts = key_texts(batch, [column])
+        assert {key_group(hashed(each), 128) for each in texts} == {key_group(hashed(text), 128)}
+        found += texts
+    assert len(found) == len(set(found)) == 600
+    query.close()
 
 
 def test_blocks_of_a_key_group_are_merged():

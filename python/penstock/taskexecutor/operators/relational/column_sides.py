@@ -89,29 +89,28 @@ class ColumnSides:
         self._blocks: tuple[dict[int, tuple[str, list[Any]]], ...] = ({}, {})
         context.metric_group().gauge("numRowsInBlocks", lambda: sum(map(len, self._stored)))
 
-    def partners(self, side: int, keys: list[Any]) -> Partners:
-        """Return the rows of a side that have some keys; see `Sides`."""
-        return _NumberedPartners(
-            self._stored[side], *self._rows_of[side].find(self._numbers_of(keys))
-        )
-
-    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, keys: list[Any]) -> None:
-        """Add the rows of a batch; see `Sides`."""
-        stored = self._stored[side]
-        self._rows_of[side].add(self._numbers_of(keys), groups, len(stored))
-        stored.add(batch)
-
-    def _numbers_of(self, keys: list[Any]) -> Any:
+    def names(self, keys: list[Any]) -> Any:
+        """Return the numbers of some keys, which differ, as a numpy array."""
         numbers = self._numbers
         found = [numbers.setdefault(key, len(numbers)) for key in keys]
         return np.array(found, np.int64)
+
+    def partners(self, side: int, names: Any) -> Partners:
+        """Return the rows of a side that have some keys; see `Sides`."""
+        return _NumberedPartners(self._stored[side], *self._rows_of[side].find(names))
+
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: Any) -> None:
+        """Add the rows of a batch; see `Sides`."""
+        stored = self._stored[side]
+        self._rows_of[side].add(names, groups, len(stored))
+        stored.add(batch)
 
     def restore(self) -> None:
         """Take the rows out of keyed state, which may have the layout of `KeyedSides`."""
         for side, table in enumerate(self._tables):
             for batch in restored_batches(table, self._inputs[side], self._stored[side].schema):
                 groups, keys = keys_of(batch, self._keys[side], has_texts=self.has_texts)
-                self.keep(side, batch, groups, keys)
+                self.keep(side, batch, groups, self.names(keys))
             for found in table.namespaces():
                 found.clear()
                 table.drop_if_empty(found.namespace)

@@ -51,11 +51,14 @@ class Sides(Protocol):
     #: Whether keys are their texts; else they are values.
     has_texts: bool
 
-    def partners(self, side: int, keys: list[Any]) -> Partners:
-        """Return the rows of a side that have some keys, which differ."""
+    def names(self, keys: list[Any]) -> Any:
+        """Return by what the sides know some keys, which differ."""
 
-    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, keys: list[Any]) -> None:
-        """Add the rows of a batch, given its groups by key and the key of each group."""
+    def partners(self, side: int, names: Any) -> Partners:
+        """Return the rows of a side that have some keys, given their names."""
+
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: Any) -> None:
+        """Add the rows of a batch, given its groups by key and the name of each group's key."""
 
 
 class InnerJoin:
@@ -98,8 +101,9 @@ class InnerJoin:
             return
         self.batches += 1
         groups, keys = keys_of(batch, self._keys[side], has_texts=self._sides.has_texts)
-        self._sides.keep(side, batch, groups, keys)
-        partners = self._sides.partners(1 - side, keys)
+        names = self._sides.names(keys)
+        self._sides.keep(side, batch, groups, names)
+        partners = self._sides.partners(1 - side, names)
         counts = partners.counts
         if not counts.any():
             return
@@ -119,18 +123,22 @@ class KeyedSides:
         self._sides = sides
         self._widths = widths
 
-    def partners(self, side: int, keys: list[Any]) -> Partners:
+    def names(self, keys: list[Any]) -> Any:
+        """Return the keys, which are texts."""
+        return keys
+
+    def partners(self, side: int, names: Any) -> Partners:
         """Return the rows of a side that have some keys; see `Sides`."""
         state = self._sides[side]
-        return _ListedPartners([plain_rows(state.get(text)) for text in keys])
+        return _ListedPartners([plain_rows(state.get(text)) for text in names])
 
-    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, keys: list[Any]) -> None:
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: Any) -> None:
         """Add the rows of a batch; see `Sides`."""
         state = self._sides[side]
         rows = rows_of(batch, self._widths[side])
         ordered = [rows[place] for place in groups.order.tolist()]
         starts, sizes = groups.starts.tolist(), groups.sizes.tolist()
-        for text, start, size in zip(keys, starts, sizes, strict=True):
+        for text, start, size in zip(names, starts, sizes, strict=True):
             found = plain_rows(state.get(text))
             found += ordered[start : start + size]
             state.put(text, found)
