@@ -133,3 +133,12 @@ def batch_bytes(batch: pa.RecordBatch) -> bytes:
 def batch_of_bytes(data: bytes, schema: Any) -> Any:
     """Return the batch of an IPC message."""
     return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+
+
+def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Return batches of a schema as one."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches, schema)
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

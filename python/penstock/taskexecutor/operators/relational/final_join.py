@@ -13,7 +13,12 @@ from penstock.table.plan.expressions import columns_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, arrow_schema, rows_of
+from penstock.taskexecutor.operators.relational.batches import (
+    ChangeBuffer,
+    arrow_schema,
+    one_batch,
+    rows_of,
+)
 from penstock.taskexecutor.operators.relational.join import is_not_in
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
 from penstock.taskexecutor.operators.relational.join_pairs import MOST_PAIRS
@@ -154,7 +159,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         batches = self.waiting[side]
         if len(buffer):
             batches.insert(0, buffer.take())
-        batch = _one(batches, schema)
+        batch = one_batch(batches, schema)
         times = self.times_of(side, batch)
         due = times <= timestamp
         batches.clear()
@@ -291,15 +296,6 @@ class WindowJoinOperator(FinalJoinOperator):
 
 def _is_numbered(kind: Any) -> bool:
     return are_groupable([kind]) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-
-
-def _one(batches: list[Any], schema: Any) -> Any:
-    """Return batches as one."""
-    if len(batches) == 1:
-        return batches[0]
-    table = pa.Table.from_batches(batches, schema).combine_chunks()
-    columns = [column.combine_chunks() for column in table.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _nulls(batch: pa.RecordBatch, rows: int) -> list[Any]:

@@ -20,6 +20,7 @@ class OpenSessions:
     """The open sessions of all keys of an operator, in keyed state.
 
     Attributes:
+        table: By key, a list of sessions.
         ends: A heap of ends in ms and texts of keys: for each key one that is no later than the
             ends of its sessions.
         watermark: The time in ms up to which sessions have ended.
@@ -38,7 +39,7 @@ class OpenSessions:
                 earlier one and of the new one.
         """
         self._merge = merge
-        self._sessions = context.keyed_state.table("sessions", "value").map(None)
+        self.table = context.keyed_state.table("sessions", "value").map(None)
         self.ends: list[tuple[int, str]] = []
         #: By key, its end in the heap; earlier ones in the heap are of no use.
         self._noted: dict[str, int] = {}
@@ -46,7 +47,7 @@ class OpenSessions:
 
     def restore(self) -> None:
         """Note the ends of the sessions in restored state."""
-        self._noted = {text: _first_end(found) for text, found in self._sessions.items()}
+        self._noted = {text: _first_end(found) for text, found in self.table.items()}
         self.ends = [(end, text) for text, end in self._noted.items()]
         heapq.heapify(self.ends)
 
@@ -63,7 +64,7 @@ class OpenSessions:
             False if it has ended already, and so is dropped.
         """
         kept = []
-        for found in self._sessions.get(text) or ():
+        for found in self.table.get(text) or ():
             # Adjacent sessions are merged, as in Flink.
             if found[0] <= end and start <= found[1]:
                 start, end = min(start, found[0]), max(end, found[1])
@@ -72,9 +73,14 @@ class OpenSessions:
                 kept.append(found)
         if end - 1 <= self.watermark:
             return False
-        self._sessions.put(text, [*kept, (start, end, *content)])
+        self.table.put(text, [*kept, (start, end, *content)])
         self._note(text, end)
         return True
+
+    def put(self, text: str, session: _Session) -> None:
+        """Set the only session of a key."""
+        self.table.put(text, [session])
+        self._note(text, session[1])
 
     def _note(self, text: str, end: int) -> None:
         """Note when a session of a key may end, unless an earlier time is noted."""
@@ -90,17 +96,17 @@ class OpenSessions:
             if self._noted.get(text) != end:
                 continue
             del self._noted[text]
-            found = self._sessions.get(text) or []
+            found = self.table.get(text) or []
             kept = [session for session in found if session[1] - 1 > timestamp]
             if kept:
                 self._note(text, _first_end(kept))
             if len(kept) == len(found):
                 continue
             if kept:
-                self._sessions.put(text, kept)
+                self.table.put(text, kept)
                 found = [session for session in found if session[1] - 1 <= timestamp]
             else:
-                self._sessions.remove(text)
+                self.table.remove(text)
             ended += found
         ended.sort(key=_end)
         return ended

@@ -7,22 +7,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns.groups import numbered
+from penstock.columns.groups import Groups, numbered
 from penstock.table.types import LocalZonedTimestampType
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     column_of_values,
+    one_batch,
     selected_rows,
 )
-from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts, texts_of
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_text, texts_of
 from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
-from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
+from penstock.taskexecutor.operators.relational.partial_aggregates import LEAST_ROWS
+from penstock.taskexecutor.operators.relational.session_columns import ELSEWHERE, SessionColumns
+from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.nodes import Window
@@ -77,16 +82,17 @@ class SessionAggregateOperator(KeyedRelationalOperator):
             for key in keys
         ]
         self.calls = AggregateCalls(context, calls, may_retract=False)
-        self.partials = None
+        self.partials = SlicePartials(input, (), calls)
         kinds = [self.input_schema.field(key).type for key in self.keys]
-        if not is_one_phase and (not kinds or are_groupable(kinds)):
-            self.partials = PartialAggregates.of(context, input, (), calls)
+        self.in_columns = not is_one_phase and (not kinds or are_groupable(kinds))
+        self.columns = SessionColumns(self.partials)
         self.types = output.types
         self.output_schema = arrow_schema(output, has_kinds=False)
         #: Whether window_time is a TIMESTAMP_LTZ.
         self.is_zoned = isinstance(windows.fields[-1].type, LocalZonedTimestampType)
         self.local = LocalTime(session, is_zoned=self.is_zoned)
-        #: Their content is the key's values and the accumulators.
+        #: The sessions of the other keys, and at barriers of all; their content is the key's values
+        #: and the accumulators.
         self.sessions = OpenSessions(
             context, lambda old, new: (new[0], self.calls.merge(old[1], new[1]))
         )
@@ -99,6 +105,9 @@ class SessionAggregateOperator(KeyedRelationalOperator):
     def open(self) -> None:
         """Note the sessions that are open."""
         self.sessions.restore()
+        if self.in_columns:
+            for found in self.sessions.table.values():
+                self.columns.places[tuple(found[0][2])] = ELSEWHERE
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
@@ -114,9 +123,11 @@ class SessionAggregateOperator(KeyedRelationalOperator):
 
     def _add_columns(self, batch: pa.RecordBatch, times: Any) -> bool:
         """Add the rows of a batch by columns, unless they are too few; return whether it did."""
-        if self.partials is None or not len(times):
+        if not self.in_columns or len(times) < LEAST_ROWS:
             return False
-        groups = numbered([batch.column(key) for key in self.keys] or [pa.nulls(len(times))])
+        groups = Groups(np.zeros(len(times), np.int64), 1)
+        if self.keys:
+            groups = numbered([batch.column(key) for key in self.keys])
         if (times[1:] >= times[:-1]).all():
             order = groups.order
         else:
@@ -127,53 +138,106 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         begins[1:] = (codes[1:] != codes[:-1]) | (ordered[1:] - ordered[:-1] > self.gap)
         numbers = np.empty(len(times), np.int64)
         numbers[order] = np.cumsum(begins) - 1
-        found = self.partials.groups(batch, pa.array(numbers))
-        if found is None:
-            return False
         self.batches_in_columns += 1
+        merged = self.partials.merged([self.partials.of_rows(batch, numbers)])
+        places = self.partials.slices(merged)
         firsts = np.flatnonzero(begins)
-        starts = ordered[firsts].tolist()
-        ends = (ordered[np.append(firsts[1:], len(times)) - 1] + self.gap).tolist()
-        some = batch.take(pa.array(order[firsts]))
-        keys = selected_rows(some, self.keys)
-        texts = key_texts(some, self.keys) if self.keys else texts_of(keys)
-        for group in found:
-            number = group.extra
-            content = (keys[number], group.values)
-            self.sessions.add(texts[number], starts[number], ends[number], content)
+        starts = ordered[firsts][places]
+        ends = (ordered[np.append(firsts[1:], len(times)) - 1] + self.gap)[places]
+        rows = order[firsts][places]
+        keys = selected_rows(batch.take(pa.array(rows)), self.keys)
+        if len(places) > groups.count:
+            # Keys with several sessions in this batch.
+            for number in np.flatnonzero(np.bincount(groups.codes[rows]) > 1).tolist():
+                self._move(keys[int(np.argmax(groups.codes[rows] == number))])
+        rest = self.columns.add(keys, starts, ends, self.partials.values(merged))
+        if rest:
+            accumulators = list(self.partials.accumulators(merged.take(pa.array(rest))))
+            for i, values in zip(rest, accumulators, strict=True):
+                self._move(keys[i])
+                text = key_text(keys[i])
+                self.sessions.add(text, int(starts[i]), int(ends[i]), (keys[i], values))
         return True
+
+    def _move(self, key: tuple[Any, ...]) -> None:
+        """Move the session of a key from the columns to the others."""
+        place = self.columns.places.get(key, ELSEWHERE)
+        if place != ELSEWHERE:
+            places = np.array([place])
+            ((text, session),) = self._stored(places)
+            self.columns.remove(places)
+            self.sessions.put(text, session)
+        self.columns.places[key] = ELSEWHERE
+
+    def _stored(self, places: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Yield texts of keys and sessions of some places, in their form in the state."""
+        keys, starts, ends, partials = self.columns.read(places)
+        accumulators = self.partials.accumulators(partials)
+        sessions = zip(starts.tolist(), ends.tolist(), keys, accumulators, strict=True)
+        return zip(texts_of(keys), sessions, strict=True)
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """Copy changed sessions to the state."""
+        for text, session in self._stored(self.columns.changed()):
+            self.sessions.table.put(text, [session])
 
     def _add_rows(self, batch: pa.RecordBatch, times: list[int]) -> None:
         keys = selected_rows(batch, self.keys)
+        texts = texts_of(keys)
+        moved = dict(zip(keys, texts, strict=True)) if self.in_columns else {}
+        for key in moved:
+            self._move(key)
         arguments = self.calls.arguments(batch)
-        rows = zip(texts_of(keys), keys, times, strict=True)
-        for row, (text, key, time) in enumerate(rows):
+        for row, (text, key, time) in enumerate(zip(texts, keys, times, strict=True)):
             values = self.calls.create()
             self.calls.change(values, arguments, row, is_added=True)
             if not self.sessions.add(text, time, time + self.gap, (key, values)):
                 self.late_rows += 1
+        for key, text in moved.items():
+            self._forget(key, text)
+
+    def _forget(self, key: tuple[Any, ...], text: str) -> None:
+        """Forget that a key has sessions outside of the columns, if it has none."""
+        if not self.sessions.table.get(text):
+            self.columns.places.pop(key, None)
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the sessions that have ended."""
         self.sessions.watermark = timestamp
         ended = self.sessions.ended(timestamp)
+        places = self.columns.ended(timestamp)
         if ended:
-            self.emit(self._results(ended))
+            self.emit(self._results(ended, places))
+        elif len(places):
+            self.emit(self._results([], places))
         self.output.emit_watermark(timestamp)
 
-    def _results(self, ended: list[tuple[Any, ...]]) -> pa.RecordBatch:
-        """Return the rows of sessions that have ended."""
-        starts, ends, keys, accumulators = zip(*ended, strict=True)
-        last = np.array(ends, np.int64)
-        bounds = [self.local.local(np.array(starts, np.int64)), self.local.local(last)]
-        bounds.append((last if self.is_zoned else bounds[1]) - 1)
+    def _results(self, ended: list[tuple[Any, ...]], places: Any) -> pa.RecordBatch:
+        """Return the rows of sessions that have ended, and remove those of some places."""
+        keys, starts, ends, partials = self.columns.read(places)
+        for text in texts_of(self.columns.remove(places)):
+            self.sessions.table.remove(text)
+        if ended:
+            groups = [((), 0, values) for *_, values in ended]
+            for _, _, key, _ in ended:
+                if self.in_columns:
+                    self._forget(tuple(key), key_text(key))
+            keys += [key for _, _, key, _ in ended]
+            starts = np.append(starts, [start for start, *_ in ended])
+            ends = np.append(ends, [end for _, end, *_ in ended])
+            others = self.partials.of_groups(groups, [0] * len(groups))
+            partials = one_batch([partials, others], self.partials.schema)
+        order = np.argsort(ends, kind="stable")
+        ends = ends[order]
+        bounds = [self.local.local(starts[order]), self.local.local(ends)]
+        bounds.append((ends if self.is_zoned else bounds[1]) - 1)
+        keys = [keys[i] for i in order.tolist()]
         columns: list[Any] = [*zip(*keys, strict=True), *bounds]
-        columns = [columns[place] for place in self.places]
-        columns += zip(*map(self.calls.results, accumulators), strict=True)
         arrays = [
-            pa.array(values).cast(field.type)
-            if isinstance(values, np.ndarray)
-            else column_of_values(values, kind, field.type)
-            for values, kind, field in zip(columns, self.types, self.output_schema, strict=True)
+            pa.array(columns[place]).cast(field.type)
+            if isinstance(columns[place], np.ndarray)
+            else column_of_values(columns[place], kind, field.type)
+            for place, kind, field in zip(self.places, self.types, self.output_schema, strict=False)
         ]
+        arrays += self.partials.results(partials.take(pa.array(order)))
         return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)

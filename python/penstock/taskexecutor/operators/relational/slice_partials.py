@@ -23,6 +23,7 @@ SLICE: Final = "$slice"
 ROWS: Final = "$rows"
 
 _DECIMAL: Final = pa.decimal128(38, 0)
+_MERGING: Final[dict[str, Any]] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 _WIDTHS: Final[dict[type, Any]] = {
     types.TinyIntType: np.int8,
     types.SmallIntType: np.int16,
@@ -40,6 +41,8 @@ class SlicePartials:
     Attributes:
         schema: The Arrow schema of the batches.
         width: The number of columns of the key.
+        value_types: The types of the columns behind `SLICE`.
+        merging: By column behind `SLICE`, the function that merges two numpy arrays of it.
     """
 
     def __init__(self, input: Schema, keys: Sequence[int], calls: Sequence[AggregateCall]) -> None:
@@ -69,6 +72,8 @@ class SlicePartials:
             self._places.append(tuple(range(first, len(fields))) or (self.width + 1,))
         self._wanted = wanted
         self.schema = pa.schema(fields)
+        self.value_types = self.schema.types[self.width + 1 :]
+        self.merging = [_MERGING[merging] for _, merging in wanted]
 
     def of_rows(self, batch: pa.RecordBatch, slices: Any) -> pa.RecordBatch:
         """Return the partial aggregates of single rows.
@@ -90,6 +95,15 @@ class SlicePartials:
         names = [*self._groups, *(f"{name}_{merging}" for name, merging in self._wanted)]
         arrays = [grouped.column(name).combine_chunks() for name in names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def values(self, batch: pa.RecordBatch) -> list[Any]:
+        """Return the columns behind `SLICE`."""
+        found: list[Any] = batch.columns[self.width + 1 :]
+        return found
+
+    def of_values(self, slices: Any, values: Sequence[Any]) -> pa.RecordBatch:
+        """Return a batch without a key, given the columns of `values`."""
+        return pa.RecordBatch.from_arrays([pa.array(slices), *values], schema=self.schema)
 
     def slices(self, batch: pa.RecordBatch) -> Any:
         """Return the slices of a batch, as a numpy array."""
@@ -136,7 +150,9 @@ class SlicePartials:
                 columns.append([total if count else None for total, count in values])
             elif call.function == "AVG":
                 columns += [list(each) for each in zip(*values, strict=True)]
-            elif self._places[position] != (self.width + 1,):
+            elif self._places[position] == (self.width + 1,):
+                columns[self.width + 1] = values
+            else:
                 columns.append(values)
         arrays = [
             pa.array(values, field.type) for values, field in zip(columns, self.schema, strict=True)
