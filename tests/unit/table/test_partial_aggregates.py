@@ -20,6 +20,11 @@ CALLS = (
     "COUNT(*), COUNT(n), SUM(n), AVG(n), MIN(n), MAX(b), SUM(b), AVG(b), MIN(ts), "
     "COUNT(*) FILTER (WHERE n > 0), SUM(n) FILTER (WHERE n < 0)"
 )
+#: DOUBLE is no key of slices.
+WINDOW = (
+    f"SELECT k, window_end, {CALLS} FROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND, "
+    "INTERVAL '10' SECOND)) GROUP BY k, CAST(n % 3 AS DOUBLE), window_start, window_end"
+)
 GROUPED = f"SELECT k, {CALLS} FROM t GROUP BY k"
 
 
@@ -58,7 +63,7 @@ def results(sql, settings, *, is_streaming=True, most=(1 << 63) - 1):
 
 @pytest.mark.parametrize(
     ("sql", "settings", "is_streaming"),
-    [(GROUPED, MINI_BATCH, True), (GROUPED, {}, False)],
+    [(WINDOW, {}, True), (GROUPED, MINI_BATCH, True), (GROUPED, {}, False)],
 )
 def test_results_are_those_of_single_rows(sql, settings, is_streaming):
     """Sums that do not fit 64 bits wrap around, or are left to single rows."""

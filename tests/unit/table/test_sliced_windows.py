@@ -170,6 +170,15 @@ def test_rows_are_combined_until_their_slice_has_passed():
     query.close()
 
 
+def test_rows_do_not_wait_while_the_input_is_idle():
+    """The watermarks of other inputs may end their windows."""
+    query = RunningQuery(QUERIES["tumble"], [table(ROWTIME)])
+    query.give("t", [("a", 1, 1, 1, None, None, START)] * 10)
+    query.harness.process_watermark_status("t", idle=True)
+    assert query.harness.metrics("LocalWindowAggregate")["numRowsCombined"] == 10
+    query.close()
+
+
 def test_the_combine_is_switched_off_if_it_does_not_reduce(monkeypatch):
     monkeypatch.setattr(local_window_aggregate, "_TRIED_ROWS", 100)
     monkeypatch.setattr(local_window_aggregate, "_MOST_ROWS", 100)

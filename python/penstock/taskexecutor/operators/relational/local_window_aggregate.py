@@ -126,6 +126,12 @@ class LocalWindowAggregateOperator(RelationalOperator):
             self.flush()
         self.output.emit_watermark(timestamp)
 
+    def process_status(self, idle: bool) -> None:
+        """Emit the waiting rows before windows can end without watermarks of this input."""
+        if idle:
+            self.flush()
+        self.output.emit_status(idle)
+
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
         """Emit the waiting rows before the barrier."""
         self.flush()
