@@ -17,6 +17,7 @@ from penstock.table import types
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 from penstock.taskexecutor.operators.relational import join, stored_rows
 from penstock.taskexecutor.operators.relational.batches import batch_of_bytes
+from penstock.taskexecutor.operators.relational.inner_join import keys_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.stored_rows import RowsOfKeys, StoredRows
 from unit.table.planning import TEXT
@@ -170,6 +171,27 @@ def test_batches_wait_for_others_and_watermarks_for_them(monkeypatch, event):
     assert output.watermarks[0] == (MAX_TIMESTAMP if event == "end" else 5)
     assert harness.metrics("Join")["numBatchesByKey"] == 2
     query.close()
+
+
+@pytest.mark.parametrize("size", [20, 200])
+def test_keys_of_several_integers_are_equal_where_all_are(size):
+    drawn = random.Random(size)
+    values = [tuple(drawn.choice([None, 0, 1, -1]) for _ in range(2)) for _ in range(size)]
+    left, right = (list(column) for column in zip(*values, strict=True))
+    batches_ = [
+        pa.RecordBatch.from_arrays([pa.array(left, kind), pa.array(right, pa.int64())], ["a", "b"])
+        for kind in (pa.int64(), pa.int32())
+    ]
+    for batch in [*batches_, batches_[0].slice(3)]:
+        groups, keys = keys_of(batch, (0, 1), has_texts=False)
+        rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        found = {row: keys[code] for row, code in zip(rows, groups.codes, strict=True)}
+        assert set(map(type, keys)) == {bytes}
+        assert len(set(keys)) == len(keys) == len(found) == len(set(rows))
+    assert (
+        keys_of(batches_[0], (0, 1), has_texts=False)[1]
+        == keys_of(batches_[1], (0, 1), has_texts=False)[1]
+    )
 
 
 def test_numbers_of_rows_are_those_of_lists(monkeypatch):
