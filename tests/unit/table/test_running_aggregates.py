@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow")
 
 from penstock.table import types
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
-from penstock.taskexecutor.operators.relational import gathering
+from penstock.taskexecutor.operators.relational import aggregate, gathering
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
@@ -204,6 +204,16 @@ def test_batches_wait_for_others_and_watermarks_for_them(monkeypatch, event, set
         query.end()
     assert len(output.records) == 2
     assert output.watermarks[0] == (MAX_TIMESTAMP if event == "end" else 5)
+    query.close()
+
+
+def test_large_results_are_emitted_in_parts(monkeypatch):
+    monkeypatch.setattr(aggregate, "_MOST_EMITTED", 50)
+    query = RunningQuery("SELECT k, COUNT(*) FROM t GROUP BY k", [table()])
+    query.give("t", rows(0, 3))
+    expected = changes("SELECT k, COUNT(*) FROM t GROUP BY k", ONE_PHASE, 3)[0]
+    assert list(map(repr, query.changes())) == expected[: 2 * 60 - 4]
+    assert [batch.num_rows for batch in query.harness.values("result")] == [50, 50, 16]
     query.close()
 
 

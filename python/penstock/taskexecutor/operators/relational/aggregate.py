@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.partial_aggregates import PartialGroup
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: Rows of a batch that is emitted; much larger ones would not fit the memory of an exchange.
+_MOST_EMITTED: Final = 32_768
 
 
 class GroupAggregateOperator(GatheringOperator):
@@ -126,7 +129,9 @@ class GroupAggregateOperator(GatheringOperator):
                         self.process_batches([each])
                     return
             else:
-                self.emit(changes)
+                rows = 0 if changes is None else changes.num_rows
+                for start in range(0, rows, _MOST_EMITTED):
+                    self.emit(changes.slice(start, _MOST_EMITTED))
                 return
         self._process_rows(batch)
 

@@ -119,13 +119,20 @@ def first_rows(
     for bit, mask in calls:
         wanted |= bit if mask is None else mask * bit
     bits = np.bitwise_or.reduceat(wanted[pairs.order], pairs.starts)
-    values = values_of(column.take(pa.array(pairs.firsts)))
-    codes = groups.codes[pairs.firsts].tolist()
-    known = np.array([seen[code].get(v, 0) for code, v in zip(codes, values, strict=True)])
-    missing = bits & ~known
-    noted = (bits | known).tolist()
-    for pair in np.flatnonzero(missing).tolist():
-        seen[codes[pair]][values[pair]] = noted[pair]
+    owners = groups.codes[pairs.firsts]
+    # Neighbours of one group share the memory of its dictionary.
+    order = np.argsort(owners, kind="stable")
+    values = values_of(column.take(pa.array(pairs.firsts[order])))
+    lacking = []
+    for code, value, bit in zip(owners[order].tolist(), values, bits[order].tolist(), strict=True):
+        kept = seen[code]
+        known = kept.get(value, 0)
+        more = bit & ~known
+        if more:
+            kept[value] = known | more
+        lacking.append(more)
+    missing = np.empty(pairs.count, np.int64)
+    missing[order] = lacking
     wanted &= missing[pairs.codes]
     new = np.flatnonzero(wanted != 0)
     wanted, of_new = wanted[new], pairs.codes[new]

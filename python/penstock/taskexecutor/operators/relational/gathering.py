@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: The number of rows for which no more batches are awaited.
-_ENOUGH_ROWS: Final = 16_384
+_ENOUGH_ROWS: Final = 32_768
 
 #: Fewer rows do not wait: they are processed one by one, which has no fixed cost.
 _LEAST_ROWS: Final = 32
