@@ -14,6 +14,7 @@ from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import numbered
 from penstock.columns.key_columns import KeyColumns
 from penstock.columns.keyed_columns import Keyed
+from penstock.columns.numpy_values import numpy_values
 from penstock.columns.panes import pane_starts
 from penstock.columns.partial_folds import partial_columns
 from penstock.columns.partition import Partition
@@ -177,7 +178,7 @@ class CombinedBatches:
 
     def records(self, batch: ColumnBatch) -> Any:
         """Return the number of records that each combined row of windows represents, for numpy."""
-        return batch.data.columns[-1].to_numpy()
+        return numpy_values(batch.data.columns[-1])
 
 
 def combined_batches(

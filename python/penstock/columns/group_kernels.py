@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.numpy_values import numpy_values
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,7 +27,7 @@ def integers(column: Any) -> Any:
 
     if not at.is_signed_integer(column.type):
         raise NoKernelError
-    return column.cast(pa.int64()).to_numpy()
+    return numpy_values(column.cast(pa.int64()))
 
 
 def floats(column: Any) -> Any:
@@ -35,7 +37,7 @@ def floats(column: Any) -> Any:
 
     if not (at.is_float64(column.type) or at.is_float32(column.type)):
         raise NoKernelError
-    return column.cast(pa.float64()).to_numpy()
+    return numpy_values(column.cast(pa.float64()))
 
 
 def is_integer(column: Any) -> bool:
@@ -69,11 +71,11 @@ def ordered(column: Any) -> tuple[Any, Callable[[Any], Any]]:
         return numbers, pa.array
     if at.is_string(column.type):
         encoded = column.dictionary_encode()
-        places = pc.sort_indices(encoded.dictionary).to_numpy()
+        places = numpy_values(pc.sort_indices(encoded.dictionary))
         ranks = np.empty(len(places), np.int64)
         ranks[places] = np.arange(len(places))
         texts = encoded.dictionary.take(pa.array(places))
-        return ranks[encoded.indices.to_numpy()], lambda found: texts.take(pa.array(found))
+        return ranks[numpy_values(encoded.indices)], lambda found: texts.take(pa.array(found))
     raise NoKernelError
 
 

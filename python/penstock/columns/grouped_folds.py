@@ -22,6 +22,7 @@ from penstock.columns.group_kernels import (
     is_integer,
     ordered,
 )
+from penstock.columns.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,7 +154,7 @@ def counted_rows(condition: Any, nullable: Sequence[Any]) -> Any:
     for column in nullable:
         valid = column.is_valid()
         mask = valid if mask is None else pc.and_(mask, valid)
-    return mask.to_numpy(zero_copy_only=False)
+    return numpy_values(mask)
 
 
 def _one_by_one(taken: Taken, old: Sequence[Any]) -> list[Any]:
@@ -300,8 +301,8 @@ def _count_distinct(taken: Taken, old: Sequence[Any]) -> list[Any]:
             found[0] = found[0] or set()
             found[0].update(values)
         return found
-    pairs = pa.array(groups.codes * max(len(values), 1) + encoded.indices.to_numpy()).unique()
-    numbers, places = np.divmod(pairs.to_numpy(), max(len(values), 1))
+    pairs = pa.array(groups.codes * max(len(values), 1) + numpy_values(encoded.indices)).unique()
+    numbers, places = np.divmod(numpy_values(pairs), max(len(values), 1))
     for code, place in zip(numbers.tolist(), places.tolist(), strict=True):
         kept = found[code]
         if kept is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.numpy_values import numpy_values
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -133,7 +135,7 @@ def _combined(columns: Sequence[Any]) -> Any:
     for column in columns:
         if not at.is_signed_integer(column.type) or column.null_count:
             return None
-        values = column.to_numpy().astype(np.int64, copy=False)
+        values = numpy_values(column).astype(np.int64, copy=False)
         if not len(values):
             return None
         least = int(values.min())
@@ -150,4 +152,4 @@ def _codes(column: Any) -> tuple[Any, int]:
     import numpy as np
 
     found = column.dictionary_encode(null_encoding="encode")
-    return found.indices.to_numpy().astype(np.int64), len(found.dictionary)
+    return numpy_values(found.indices).astype(np.int64), len(found.dictionary)

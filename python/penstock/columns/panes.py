@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.numpy_values import numpy_values
+
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
 
@@ -17,7 +19,9 @@ def times_of(batch: ColumnBatch) -> Any:
     import numpy as np
 
     stamps = batch.timestamps
-    return np.full(len(batch), stamps, np.int64) if isinstance(stamps, int) else stamps.to_numpy()
+    return (
+        np.full(len(batch), stamps, np.int64) if isinstance(stamps, int) else numpy_values(stamps)
+    )
 
 
 def pane_starts(batch: ColumnBatch, size: int, offset: int) -> Any:

@@ -12,6 +12,7 @@ from penstock.columns.group_kernels import (
     integers,
     ordered,
 )
+from penstock.columns.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +82,7 @@ def _extreme_by(taken: Taken) -> list[Any]:
     groups, (_, by) = taken.groups, taken.columns
     if not len(groups):
         return _nulls(taken)
-    return _of_rows(taken, best_rows(taken.fold, groups, by).to_numpy())
+    return _of_rows(taken, numpy_values(best_rows(taken.fold, groups, by)))
 
 
 def _first(taken: Taken) -> list[Any]:

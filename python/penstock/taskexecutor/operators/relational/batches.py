@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.columns.numpy_values import numpy_values
@@ -38,11 +39,11 @@ def values_of(array: Any) -> list[Any]:
     if is_whole and (is_number or pa.types.is_boolean(kind)):
         numbers: list[Any] = numpy_values(array).tolist()
         return numbers
-    if pa.types.is_string(kind):
-        found: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
-        return found
     if pa.types.is_timestamp(kind) and kind.tz is None and kind.unit != "ns":
-        found = array.to_numpy(zero_copy_only=False).astype("M8[us]").tolist()
+        times = numpy_values(array).view(f"M8[{kind.unit}]").astype("M8[us]")
+        if not is_whole:
+            times[numpy_values(array.is_null())] = np.datetime64("NaT")
+        found: list[Any] = times.tolist()
         # NumPy returns numbers for years outside of datetime's range; the slow way fails on them.
         if set(map(type, found)) <= _DATETIMES:
             return found

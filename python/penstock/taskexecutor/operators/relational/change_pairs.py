@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.plan.nodes import INSERT
 
 if TYPE_CHECKING:
@@ -60,4 +61,4 @@ def _differing_values(column: Any, ones: Any, others: Any) -> Any:
     differ = pc.fill_null(pc.not_equal(one, other), False)
     if column.null_count:
         differ = pc.or_(differ, pc.xor(one.is_null(), other.is_null()))
-    return differ.to_numpy(zero_copy_only=False)
+    return numpy_values(differ)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
@@ -105,7 +106,7 @@ class DeduplicateOperator(GatheringOperator):
         if not self.is_rowtime:
             return np.zeros(batch.num_rows, np.int64)
         times = milliseconds(batch.column(self.time_index))
-        return None if times.null_count else times.to_numpy(zero_copy_only=False)
+        return None if times.null_count else numpy_values(times)
 
     def _process_by_columns(
         self, replacements: Replacements, batch: pa.RecordBatch, times: object

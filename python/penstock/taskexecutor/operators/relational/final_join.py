@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import numbered
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.plan.expressions import columns_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -242,7 +243,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         for key in () if self.equates_nulls else self.keys[side]:
             column = batch.column(key)
             if column.null_count:
-                mask &= column.is_valid().to_numpy(zero_copy_only=False)
+                mask &= numpy_values(column.is_valid())
         return np.flatnonzero(mask)
 
     def _kept(
@@ -261,7 +262,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
             else:
                 columns.append(pa.nulls(len(positions[0]), field.type))
         batch = pa.RecordBatch.from_arrays(columns, schema=self.condition.schema)
-        mask = self.condition.mask(batch).to_numpy(zero_copy_only=False)
+        mask = numpy_values(self.condition.mask(batch))
         return positions[0][mask], positions[1][mask]
 
 
@@ -291,7 +292,7 @@ class WindowJoinOperator(FinalJoinOperator):
     def times_of(self, side: int, batch: pa.RecordBatch) -> Any:
         """Return the last ms of the window of each row."""
         ends = milliseconds(batch.column(self.end_indexes[side]))
-        return self.local.utc_ends(ends.to_numpy(zero_copy_only=False)) - 1
+        return self.local.utc_ends(numpy_values(ends)) - 1
 
 
 def _is_numbered(kind: Any) -> bool:

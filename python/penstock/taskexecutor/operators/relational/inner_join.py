@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.groups import Groups, numbered
+from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.operators.relational.batches import rows_of, selected_rows, values_of
 from penstock.taskexecutor.operators.relational.join_pairs import MOST_PLACED, PlacedRows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
@@ -196,10 +197,10 @@ def _packed(columns: list[Any]) -> list[bytes]:
     """Return the integers of each row as bytes, which take half of the memory of a tuple."""
     packed = np.zeros((len(columns[0]), len(columns) + 1), np.int64)
     for place, column in enumerate(columns):
-        packed[:, place] = column.cast(pa.int64()).fill_null(0).to_numpy()
+        packed[:, place] = numpy_values(column.cast(pa.int64()).fill_null(0))
         if column.null_count:
             # The last number tells NULL from 0.
-            packed[:, -1] += column.is_null().to_numpy(zero_copy_only=False).astype(int) << place
+            packed[:, -1] += numpy_values(column.is_null()).astype(int) << place
     found: list[bytes] = packed.view(f"V{packed.itemsize * packed.shape[1]}").ravel().tolist()
     return found
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.plan.expressions import columns_of
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
@@ -108,7 +109,7 @@ class JoinPairs:
         """
         mask = self._mask(side, batch, positions, others)
         if mask is not None:
-            kept = mask.to_numpy(zero_copy_only=False)
+            kept = numpy_values(mask)
             positions = positions[kept]
             others.keep(kept)
         yield from self._made(side, batch, positions, others, None)

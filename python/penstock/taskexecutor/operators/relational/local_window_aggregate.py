@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
@@ -90,7 +91,7 @@ class LocalWindowAggregateOperator(RelationalOperator):
             column = batch.column(self.time_index)
             if not batch.num_rows:
                 return
-        times = milliseconds(column).to_numpy(zero_copy_only=False)
+        times = numpy_values(milliseconds(column))
         ends = self.slices.ends(times if self.is_attached else self.local.local(times))
         found = self.partials.of_rows(batch, ends)
         if self.is_off:

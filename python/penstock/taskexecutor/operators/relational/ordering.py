@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.group_kernels import MOST, NoKernelError
+from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.operators.relational.batches import arrow_schema
 
 if TYPE_CHECKING:
@@ -179,11 +180,11 @@ def _numbers(column: Any, item: OrderItem, most: int) -> tuple[Any, int] | None:
         column = column.view(pa.int64())
     is_null = None
     if column.null_count:
-        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        is_null = numpy_values(column.is_null())
         if is_null.all():
             return np.zeros(len(column), np.int64), 1
         column = column.fill_null(column.drop_null()[0])
-    values = column.to_numpy().astype(np.int64, copy=False)
+    values = numpy_values(column).astype(np.int64, copy=False)
     least, worst = int(values.min()), int(values.max())
     width = worst - least + 1
     if width >= most:
@@ -200,9 +201,9 @@ def _numbers(column: Any, item: OrderItem, most: int) -> tuple[Any, int] | None:
 def _ranks(column: Any, item: OrderItem) -> Any:
     """Return the rank of each value of a column, from 0 to the number of values plus one."""
     order = "descending" if item.descending else "ascending"
-    found = pc.rank(column, order, tiebreaker="dense").to_numpy().astype(np.int64)
+    found = numpy_values(pc.rank(column, order, tiebreaker="dense")).astype(np.int64)
     if column.null_count:
-        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        is_null = numpy_values(column.is_null())
         found[is_null] = 0 if item.nulls_first else len(column) + 1
     return found
 

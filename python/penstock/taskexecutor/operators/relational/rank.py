@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -385,7 +386,7 @@ class WindowRankOperator(KeyedRelationalOperator):
             ends = [MAX_TIMESTAMP] * batch.num_rows
         else:
             column = milliseconds(batch.column(self.end_index))
-            ends = self.local.utc_ends(column.to_numpy(zero_copy_only=False)).tolist()
+            ends = self.local.utc_ends(numpy_values(column)).tolist()
         for text, end, row in zip(texts, ends, rows_of(batch, self.width), strict=True):
             if end - 1 <= self.watermark and self.end_index is not None:
                 continue

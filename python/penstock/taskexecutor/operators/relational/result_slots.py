@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.group_kernels import MOST, NoKernelError
+from penstock.columns.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,4 +150,4 @@ def _differ(values: Any) -> Any:
     found = pc.fill_null(pc.not_equal(after, before), False)
     if values.null_count:
         found = pc.or_(found, pc.xor(after.is_null(), before.is_null()))
-    return found.to_numpy(zero_copy_only=False)
+    return numpy_values(found)

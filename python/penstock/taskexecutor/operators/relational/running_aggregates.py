@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from penstock.columns.group_kernels import MOST, NoKernelError
 from penstock.columns.grouped_folds import counted_rows
 from penstock.columns.groups import Groups, numbered
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.functions import type_rules
 from penstock.table.functions.accumulator_choice import counts_distinct
 from penstock.table.functions.accumulators import Extreme
@@ -268,7 +269,7 @@ class RunningAggregates:
                 places.append(at)
                 more.append(batch.ones(each.mask))
             elif kind == SUM:
-                values = pc.fill_null(each.column, 0).cast(pa.int64()).to_numpy()
+                values = numpy_values(pc.fill_null(each.column, 0).cast(pa.int64()))
                 if _may_overflow(values, batch.integers[at]):
                     continue
                 places += (at, at + 1)
@@ -395,7 +396,7 @@ def _may_overflow(values: Any, old: Any) -> bool:
 
 def _extreme(batch: _Batch, taken: _Counted, at: int) -> ResultColumn:
     """Return the results of a minimum or maximum of integers."""
-    values = pc.fill_null(taken.column, 0).cast(pa.int64()).to_numpy()
+    values = numpy_values(pc.fill_null(taken.column, 0).cast(pa.int64()))
     old, known = batch.integers[at], batch.integers[at + 1].astype(bool)
     is_max = taken.call.function == "MAX"
     found, nulls = batch.slots.extremes(values, taken.mask, old, known, is_max=is_max)
@@ -408,13 +409,13 @@ def _extreme(batch: _Batch, taken: _Counted, at: int) -> ResultColumn:
 def _extreme_text(batch: _Batch, taken: _Counted, at: int) -> ResultColumn:
     """Return the results of a minimum or maximum of texts, by their places in their order."""
     column, kept = taken.column, pa.array(batch.others[at], taken.column.type)
-    known = kept.is_valid().to_numpy(zero_copy_only=False)
+    known = numpy_values(kept.is_valid())
     encoded = pc.fill_null(pa.concat_arrays([column, kept]), "").dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     texts = encoded.dictionary.take(order)
     places = np.empty(len(order), np.int64)
-    places[order.to_numpy()] = np.arange(len(order))
-    numbers = places[encoded.indices.to_numpy()]
+    places[numpy_values(order)] = np.arange(len(order))
+    numbers = places[numpy_values(encoded.indices)]
     values, old = numbers[: len(column)], numbers[len(column) :]
     is_max = taken.call.function == "MAX"
     found, nulls = batch.slots.extremes(values, taken.mask, old, known, is_max=is_max)
@@ -438,7 +439,7 @@ def _signs(batch: pa.RecordBatch) -> Any:
     """Return, by row, 1 if it is added and -1 if it is retracted; None without row kinds."""
     if batch.schema.names[-1] != ROW_KIND:
         return None
-    kinds = batch.column(batch.num_columns - 1).to_numpy()
+    kinds = numpy_values(batch.column(batch.num_columns - 1))
     return np.where((kinds == INSERT) | (kinds == UPDATE_AFTER), 1, -1)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import Groups, numbered
+from penstock.columns.numpy_values import numpy_values
 from penstock.table.types import LocalZonedTimestampType
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
@@ -115,7 +116,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         if column.null_count:
             batch = batch.filter(column.is_valid())
             column = batch.column(self.time_index)
-        times = milliseconds(column).to_numpy(zero_copy_only=False)
+        times = numpy_values(milliseconds(column))
         # A late row is dropped by itself, even if a row behind it reopens its session.
         has_late = bool((times + (self.gap - 1) <= self.sessions.watermark).any())
         if has_late or not self._add_columns(batch, times):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -163,11 +164,11 @@ def _numbers(column: Any) -> Any:
         return np.array([int(value or 0) for value in column.to_pylist()], object)
     if pa.types.is_date32(kind):
         column = column.cast(pa.int32())
-    return column.cast(pa.int64()).fill_null(0).to_numpy()
+    return numpy_values(column.cast(pa.int64()).fill_null(0))
 
 
 def _valid(column: Any) -> Any:
-    return column.is_valid().to_numpy(zero_copy_only=False)
+    return numpy_values(column.is_valid())
 
 
 def _column(numbers: Any, valid: Any, kind: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.table import types
 from penstock.table.arrow_types import arrow_type
 from penstock.taskexecutor.operators.relational.batches import values_of
@@ -107,7 +108,7 @@ class SlicePartials:
 
     def slices(self, batch: pa.RecordBatch) -> Any:
         """Return the slices of a batch, as a numpy array."""
-        return batch.column(self.width).to_numpy()
+        return numpy_values(batch.column(self.width))
 
     def with_slices(self, batch: pa.RecordBatch, slices: Any) -> pa.RecordBatch:
         """Return a batch with other slices."""
@@ -115,7 +116,7 @@ class SlicePartials:
 
     def rows(self, batch: pa.RecordBatch) -> Any:
         """Return the numbers of rows, as a numpy array."""
-        return batch.column(self.width + 1).to_numpy()
+        return numpy_values(batch.column(self.width + 1))
 
     def results(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the column of each call's results."""
@@ -205,8 +206,8 @@ def _result(call: AggregateCall, columns: list[Any]) -> Any:
             if width is None:
                 return total
             # Sums wrap around.
-            values = pc.fill_null(total, 0).to_numpy().astype(width)
-            return pa.array(values, mask=total.is_null().to_numpy(zero_copy_only=False))
+            values = numpy_values(pc.fill_null(total, 0)).astype(width)
+            return pa.array(values, mask=numpy_values(total.is_null()))
         case "AVG":
             return _means(*columns).cast(target)
     return columns[0] if columns[0].type == target else columns[0].cast(target)
@@ -215,11 +216,11 @@ def _result(call: AggregateCall, columns: list[Any]) -> Any:
 def _means(totals: Any, counts: Any) -> Any:
     """Return means, truncated to integers; NULL without values."""
     try:
-        sums = pc.fill_null(totals, 0).cast(pa.int64()).to_numpy()
+        sums = numpy_values(pc.fill_null(totals, 0).cast(pa.int64()))
     except pa.ArrowInvalid:
         # Python's integers have any size.
         sums = np.array([int(total or 0) for total in totals.to_pylist()], object)
-    numbers = counts.to_numpy()
+    numbers = numpy_values(counts)
     divisors = np.maximum(numbers, 1)
     found = sums // divisors
     found += (found < 0) & (found * divisors != sums)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
@@ -220,7 +221,7 @@ class SlicedWindowAggregateOperator(WindowAggregateOperator):
 def _distinct(column: Any) -> tuple[Any, Any]:
     """Return the distinct values of a column of integers, and the number of each row's value."""
     found = column.dictionary_encode()
-    return found.dictionary.to_numpy(), found.indices.to_numpy()
+    return numpy_values(found.dictionary), numpy_values(found.indices)
 
 
 def _rows_of(codes: Any, wanted: Any, values: Any) -> tuple[Any, Any]:

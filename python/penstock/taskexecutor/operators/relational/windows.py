@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.numpy_values import numpy_values
 from penstock.columns.panes import sliding_windows, tumbling_starts
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
@@ -129,7 +130,7 @@ class WindowAssigner(RelationalOperator):
             column = batch.column(self.time_index)
             if not batch.num_rows:
                 return
-        self.assign(batch, milliseconds(column).to_numpy(zero_copy_only=False))
+        self.assign(batch, numpy_values(milliseconds(column)))
 
     def assign(self, batch: pa.RecordBatch, times: Any) -> None:
         """Emit rows with the windows of their times, an array of ms."""
@@ -259,7 +260,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
     def utc_ends(self, batch: pa.RecordBatch) -> Any:
         """Return the UTC ends of the windows of rows, as a numpy array of ms."""
         ends = milliseconds(batch.column(self.end_index))
-        return self.local.utc_ends(ends.to_numpy(zero_copy_only=False))
+        return self.local.utc_ends(numpy_values(ends))
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
         """Add rows to the groups of their windows."""
