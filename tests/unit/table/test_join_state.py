@@ -15,7 +15,7 @@ from penstock.graph.key_groups import key_group
 from penstock.network import key_hash
 from penstock.table import types
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
-from penstock.taskexecutor.operators.relational import join, stored_rows
+from penstock.taskexecutor.operators.relational import column_sides, join, stored_rows
 from penstock.taskexecutor.operators.relational.batches import batch_of_bytes
 from penstock.taskexecutor.operators.relational.inner_join import keys_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
@@ -105,6 +105,22 @@ def test_only_state_in_memory_is_kept_in_blocks():
         rows[name] = query.harness.metrics("Join").get("numRowsInBlocks")
         query.close()
     assert rows == {"hashmap": 3, "rocksdb": None}
+
+
+def test_blocks_are_bounded(monkeypatch):
+    monkeypatch.setattr(column_sides, "_ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(column_sides, "_MOST_ROWS", 4)
+    sql = "SELECT t.s FROM t JOIN u ON t.k = u.k"
+    query = RunningQuery(sql, tables())
+    given(query, [("t", [(1, 0.0, str(number)) for number in range(50)])])
+    restored = query.harness.snapshot(1)
+    (context,) = (each for each in query.harness._opened().contexts if each.name == "Join")
+    blocks = [block for _, _, block in context.keyed_state.table("left", "value")]
+    assert [len(block.rows) for block in blocks] == [8] * 6 + [2]
+    query.close()
+    query = RunningQuery(sql, tables(), restored=restored)
+    assert given(query, [("u", [(1, 0.0, "")])]) == [(str(number),) for number in range(50)]
+    query.close()
 
 
 @pytest.mark.parametrize("column", [0, 1])

@@ -47,8 +47,8 @@ _Row = tuple[Any, ...]
 #: Blocks of more rows are not merged.
 _MOST_ROWS: Final = 1 << 14
 
-#: The number of restored rows that become columns at once.
-_RESTORED_ROWS: Final = 1 << 16
+#: The number of rows that are restored or saved at once, which bounds their blocks.
+_ROWS_AT_ONCE: Final = 1 << 16
 
 
 class ColumnSides:
@@ -118,10 +118,9 @@ class ColumnSides:
     def save(self) -> None:
         """Add the new rows to keyed state, which takes part in the next snapshot."""
         for side, stored in enumerate(self._stored):
-            rows = np.arange(self._saved[side], len(stored))
-            if len(rows):
-                self._save_rows(side, rows)
-                self._saved[side] = len(stored)
+            for start in range(self._saved[side], len(stored), _ROWS_AT_ONCE):
+                self._save_rows(side, np.arange(start, min(start + _ROWS_AT_ONCE, len(stored))))
+            self._saved[side] = len(stored)
 
     def _save_rows(self, side: int, rows: Any) -> None:
         selected = self._stored[side].select(rows)
@@ -193,7 +192,7 @@ def restored_batches(table: StateTable, columns: Schema, schema: Any) -> Iterato
     rows: list[_Row] = []
     for kept in table.map(None).values():
         rows += plain_rows(kept)
-        if len(rows) >= _RESTORED_ROWS:
+        if len(rows) >= _ROWS_AT_ONCE:
             yield _batch(rows, columns, schema)
             rows = []
     if rows:
