@@ -201,22 +201,63 @@ class RankOperator(GatheringOperator):
         # Of equal rows, known ones come first, then those of the batch in their order.
         turned = np.concatenate((np.arange(count, len(codes)), np.arange(count)))
         order = turned[sorted_places(codes[turned], ranks[turned])]
+        # All rows of a group stay for ever if they are few.
+        sizes = np.bincount(codes)
+        is_few = sizes <= self.most
+        stays = is_few[codes]
+        rows, before, groups, firsts = self._of_many(tops, codes, order, stays)
+        few = np.flatnonzero(stays[:count])
+        rows = np.concatenate((few, rows))
+        by_row = np.argsort(rows)
+        before = np.concatenate((np.full(len(few), -1), before))
+        tops.put(
+            np.concatenate((np.flatnonzero(is_few), groups)),
+            np.concatenate((sizes[is_few], np.array(list(map(len, firsts)), np.int64))),
+            np.concatenate(
+                (order[stays[order]], order[np.array(list(chain.from_iterable(firsts)), np.int64)])
+            ),
+        )
+        return Replaced(rows[by_row], before[by_row])
+
+    def _of_many(
+        self, tops: Tops, codes: Any, order: Any, stays: Any
+    ) -> tuple[Any, Any, Any, list[list[int]]]:
+        """Insert the rows of a batch into groups that have more rows than stay.
+
+        Args:
+            tops: The first rows.
+            codes: The group of each row of the batch, and behind them of each known row.
+            order: The positions of these rows by group and rank.
+            stays: Whether a row is of another group.
+
+        Returns:
+            The rows that stayed for a time, and for each the one that it displaced, or -1; the
+            groups that changed, and for each its first rows as places in the order.
+        """
+        count = tops.batch.num_rows
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
-        firsts: list[list[int]] = [[] for _ in range(len(tops.sizes))]
-        for group, place in zip(known.tolist(), places[count:].tolist(), strict=True):
+        # A row below a full top stays below it.
+        limits = np.full(len(tops.sizes), len(order))
+        is_full = tops.sizes == self.most
+        limits[is_full] = places[count + np.cumsum(tops.sizes)[is_full] - 1]
+        rows = np.flatnonzero(~stays[:count] & (places[:count] < limits[codes[:count]]))
+        groups = np.unique(codes[rows])
+        firsts: dict[int, list[int]] = {group: [] for group in groups.tolist()}
+        known = count + np.flatnonzero(np.isin(codes[count:], groups))
+        for group, place in zip(codes[known].tolist(), places[known].tolist(), strict=True):
             firsts[group].append(place)
         entered, displaced = _entered(
-            codes[:count].tolist(), places[:count].tolist(), firsts, self.most
+            codes[rows].tolist(), places[rows].tolist(), firsts, self.most
         )
         # A place of -1 stands for none.
         at = np.append(order, -1)
-        replaced = Replaced(at[np.array(entered, np.int64)], at[np.array(displaced, np.int64)])
-        groups = np.flatnonzero(np.bincount(codes[replaced.rows]))
-        changed = [firsts[group] for group in groups.tolist()]
-        sizes = np.array(list(map(len, changed)), np.int64)
-        tops.put(groups, sizes, order[np.array(list(chain.from_iterable(changed)), np.int64)])
-        return replaced
+        return (
+            at[np.array(entered, np.int64)],
+            at[np.array(displaced, np.int64)],
+            groups,
+            list(firsts.values()),
+        )
 
     def _add(self, text: str, row: _Row) -> None:
         """Add a row; emit it if it is one of the first, and the row that it displaces."""
@@ -299,7 +340,7 @@ class RankOperator(GatheringOperator):
 
 
 def _entered(
-    codes: list[int], places: list[int], tops: list[list[int]], most: int
+    codes: list[int], places: list[int], tops: dict[int, list[int]], most: int
 ) -> tuple[list[int], list[int]]:
     """Insert places into the first ones of their groups; return those that stayed for a time.
 

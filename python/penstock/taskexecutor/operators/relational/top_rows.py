@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from collections import defaultdict
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -108,11 +109,11 @@ class TopsInState:
             for text, kept in zip(texts, self._grouped.kept, strict=True):
                 if kept:
                     self._state.put(text, kept)
-        count = self.batch.num_rows
-        is_new = rows < count
+        size = self.batch.num_rows
+        is_new = rows < size
         new = rows_of(self.batch.take(pa.array(rows[is_new])), len(self._columns))
         # The new rows stand behind those in state.
-        places = np.where(is_new, len(self._known) + np.cumsum(is_new) - 1, rows - count)
+        places = np.where(is_new, len(self._known) + np.cumsum(is_new) - 1, rows - size)
         values = map([*self._known, *new].__getitem__, places.tolist())
         for group, size in zip(groups.tolist(), sizes.tolist(), strict=True):
             self._state.put(texts[group], tuple(islice(values, size)))
@@ -163,7 +164,7 @@ class TopRows:
         self._schema = arrow_schema(columns, has_kinds=False)
         self._keys = keys
         self._stored = StoredRows(self._schema)
-        self._numbers: dict[Any, int] = {}
+        self._numbers: defaultdict[Any, int] = defaultdict(count().__next__)
         #: By the number of a key: the numbers of its rows in order, and -1 behind them.
         self._rows = np.full((64, most), -1, np.int64)
         self._sizes = np.zeros(64, np.int64)
@@ -184,7 +185,7 @@ class TopRows:
         """Return the first rows of the keys of a batch."""
         groups, keys = keys_of(batch, self._keys, has_texts=False)
         numbers = self._numbers
-        found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+        found = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
         missing = len(numbers) - len(self._sizes)
         if missing > 0:
             missing = max(missing, len(self._sizes) // 2)
@@ -266,10 +267,10 @@ class _NumberedTops:
         """Replace the first rows of some groups; see `Tops`."""
         if not len(groups):
             return
-        count = self.batch.num_rows
-        is_new = rows < count
+        size = self.batch.num_rows
+        is_new = rows < size
         found = np.empty(len(rows), np.int64)
         found[is_new] = len(self._stored) + np.arange(np.count_nonzero(is_new))
-        found[~is_new] = self._known[rows[~is_new] - count]
+        found[~is_new] = self._known[rows[~is_new] - size]
         new = self.batch.take(pa.array(rows[is_new]))
         self._tops.put(self._keys[groups], sizes, found, new)
