@@ -7,8 +7,12 @@ import pytest
 pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
+from penstock import network
+from penstock.graph.key_groups import key_group
 from penstock.table import types
 from penstock.taskexecutor.operators.relational import top_rows
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, batch_of_bytes
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
@@ -80,6 +84,26 @@ def test_only_state_in_memory_without_a_time_to_live_is_kept_in_columns():
         kept.append(running.harness.metrics("Rank").get("numRowsInTops"))
         running.close()
     assert kept == [2, None, None, None]
+
+
+def test_each_block_has_all_rows_of_one_key_group():
+    """Tasks of another parallelism restore whole key groups."""
+    running = query(2)
+    running.give("t", [(str(n % 60), n % 2 == 0, n, "") for n in range(300)])
+    running.flush()
+    (context,) = (each for each in running.harness._opened().contexts if each.name == "Rank")
+    most = context.environment.max_parallelism
+    hash_of = network.key_hash("STRING")
+    found = {}
+    for text, block in context.keyed_state.table("rows", "value").map(0).items():
+        kind, (data,) = block.__reduce__()
+        rows = batch_of_bytes(kind(data), arrow_schema(running.schema, has_kinds=False))
+        (group,) = {key_group(hash_of(key), most) for key in key_texts(rows, (0, 1))}
+        assert group == key_group(hash_of(text), most)
+        found[group] = rows.num_rows
+    assert len(found) > 20
+    assert sum(found.values()) == 120
+    running.close()
 
 
 def test_replaced_rows_are_dropped(monkeypatch):
