@@ -86,6 +86,22 @@ def test_only_state_in_memory_without_a_time_to_live_is_kept_in_columns():
     assert kept == [2, None, None, None]
 
 
+def test_blocks_are_bounded(monkeypatch):
+    whole = restarted(3, [{}])
+    monkeypatch.setattr(top_rows, "_ROWS_AT_ONCE", 8)
+    assert restarted(3, [{}, {}, {}]) == whole
+    running = query(3)
+    running.give("t", [("a", n % 20 == 0, n, "") for n in range(40)])
+    running.flush()
+    running.give("t", [("b", n % 20 == 0, n, "") for n in range(40)])
+    running.flush()
+    (context,) = (each for each in running.harness._opened().contexts if each.name == "Rank")
+    blocks = [len(block.rows) for _, _, block in context.keyed_state.table("rows", "value")]
+    assert sum(blocks) == 10
+    assert max(blocks) <= 8
+    running.close()
+
+
 def test_each_block_has_all_rows_of_one_key_group():
     """Tasks of another parallelism restore whole key groups."""
     running = query(2)

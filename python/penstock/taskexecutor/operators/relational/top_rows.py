@@ -40,8 +40,8 @@ MOST_ROWS: Final = 16
 #: Replaced rows that are kept at least until the columns are copied without them.
 _LEAST_REPLACED: Final = 1 << 12
 
-#: The number of rows that are copied at once.
-_COPIED_ROWS: Final = 1 << 16
+#: The number of rows that are copied or saved at once, which bounds their blocks.
+_ROWS_AT_ONCE: Final = 1 << 16
 
 
 class Tops(Protocol):
@@ -137,8 +137,9 @@ class ListedRows:
 class TopRows:
     """The first rows of all keys as columns.
 
-    Keyed state has them for snapshots only: a block of the rows of each key group, under a key of
-    the group, which is made before a barrier and encoded when the snapshot reaches it.
+    Keyed state has them for snapshots only: blocks of rows of one key group, under a key of the
+    group, which are made before a barrier and encoded when the snapshot reaches them.  A namespace,
+    a number from 0, has one block of each group; the rows of a key go on in the next one.
     """
 
     def __init__(
@@ -170,8 +171,6 @@ class TopRows:
         self._sizes = np.zeros(64, np.int64)
         self._count = 0
         self._is_saved = True
-        #: By key group: the key in state.
-        self._texts: dict[int, str] = {}
         context.metric_group().gauge("numRowsInTops", lambda: self._count)
 
     def restored(self) -> Iterator[Any]:
@@ -220,8 +219,8 @@ class TopRows:
         is_row = self._rows >= 0
         rows = self._rows[is_row]
         stored = StoredRows(self._schema)
-        for start in range(0, len(rows), _COPIED_ROWS):
-            stored.add(self._stored.select(rows[start : start + _COPIED_ROWS]).batch())
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            stored.add(self._stored.select(rows[start : start + _ROWS_AT_ONCE]).batch())
         self._stored = stored
         self._rows[is_row] = np.arange(len(rows))
 
@@ -229,12 +228,15 @@ class TopRows:
         """Write all rows to keyed state, which takes part in the next snapshot."""
         if self._is_saved:
             return
-        rows = self._rows[self._rows >= 0]
-        selected = self._stored.select(rows)
-        columns = [selected.column(key) for key in self._keys]
-        for group, text, part in parts_by_key_group(columns, self._max_parallelism):
-            text = self._texts.setdefault(group, text)
-            self._table.map(0).put(text, RowBlock(self._stored, rows[part]))
+        for found in self._table.namespaces():
+            found.clear()
+        all_rows = self._rows[self._rows >= 0]
+        for number, start in enumerate(range(0, len(all_rows), _ROWS_AT_ONCE)):
+            rows = all_rows[start : start + _ROWS_AT_ONCE]
+            selected = self._stored.select(rows)
+            columns = [selected.column(key) for key in self._keys]
+            for _, text, part in parts_by_key_group(columns, self._max_parallelism):
+                self._table.map(number).put(text, RowBlock(self._stored, rows[part]))
         self._is_saved = True
 
 
