@@ -96,8 +96,9 @@ def by_query(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             row["query"], {"query": row["query"]} | dict.fromkeys(engines, "")
         )
         if row["events_per_s"] is not None:
-            columns[row["engine"]] = (
-                f"{row['events_per_s'] / 1e6:.2f}, {row['cpu_ns_per_event']:,.0f} ns"
+            cost = row["cpu_ns_per_event"]
+            columns[row["engine"]] = f"{row['events_per_s'] / 1e6:.2f}" + (
+                "" if cost is None else f", {cost:,.0f} ns"
             )
         else:
             columns[row["engine"]] = "failed" if row["failure"] else "not measured"

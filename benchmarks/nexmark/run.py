@@ -58,7 +58,14 @@ class Row:
 
 
 class Engine:
-    """An engine, whose program runs in separate processes."""
+    """An engine, whose program runs in separate processes.
+
+    Attributes:
+        has_cpu_time: Whether its program waits for all its processes, so that their CPU time is
+            known.
+    """
+
+    has_cpu_time = True
 
     def __init__(self, name: str, queries: set[str], form: str) -> None:
         """Describe an engine.
@@ -112,7 +119,9 @@ class Sql(Engine):
 
 
 class Flink(Sql):
-    """Flink SQL."""
+    """Flink SQL, whose JVM outlives the program."""
+
+    has_cpu_time = False
 
     def __init__(self, python: str) -> None:
         """Describe it.
@@ -192,13 +201,15 @@ def measured(engine: Engine, query: str, folders: dict[int, Path], repeat: int) 
         little = engine.seconds(query, folders[few])
         taken = engine.seconds(query, folders[many])
         seconds, cpu_s = (a - b for a, b in zip(taken, little, strict=True))
-        if seconds > 0 and cpu_s > 0:
+        if seconds > 0:
             rates.append((many - few) / seconds)
+        if engine.has_cpu_time and cpu_s > 0:
             costs.append(cpu_s / (many - few) * 1e9)
     if not rates:
         # The result was right, but on a busy machine more events took no longer.
         return Row(query, engine.name, many, None, None)
-    return Row(query, engine.name, many, statistics.median(rates), statistics.median(costs))
+    cost = statistics.median(costs) if costs else None
+    return Row(query, engine.name, many, statistics.median(rates), cost)
 
 
 def print_table(rows: list[Row], names: list[str]) -> None:
@@ -213,7 +224,10 @@ def print_table(rows: list[Row], names: list[str]) -> None:
                 text = "" if row is None else "failed" if row.failure else "too busy"
                 cells.append(f"{text:>13}")
             else:
-                cells.append(f"{row.events_per_s / 1e6:7.2f}{row.cpu_ns_per_event:6.0f}")
+                cost = row.cpu_ns_per_event
+                cells.append(
+                    f"{row.events_per_s / 1e6:7.2f}{'' if cost is None else f'{cost:.0f}':>6}"
+                )
         print(f"{query:5}" + "".join(cells))
 
 
