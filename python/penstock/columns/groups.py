@@ -99,6 +99,10 @@ def numbered(columns: Sequence[Any], within: Groups | None = None) -> Groups:
     """
     import pyarrow as pa
 
+    if within is None and len(columns) > 1:
+        combined = _combined(columns)
+        if combined is not None:
+            return Groups(*_codes(pa.array(combined)))
     encoded = [_codes(column) for column in columns]
     if within is not None:
         encoded.insert(0, (within.codes, within.count))

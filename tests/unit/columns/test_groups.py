@@ -4,6 +4,7 @@ import itertools
 
 import pyarrow as pa
 import pytest
+from penstock.columns import groups
 from penstock.columns.groups import numbered
 
 WIDE = [-(2**63), 2**63 - 1, 0, 1]
@@ -23,11 +24,19 @@ def test_groups_are_numbered_in_the_order_of_their_first_records(count):
         numbers = {}
         keys = zip(*(column.to_pylist() for column in columns), strict=True)
         expected = [numbers.setdefault(key, len(numbers)) for key in keys]
-        groups = numbered(columns)
-        assert groups.codes.tolist() == expected
-        assert groups.count == len(numbers)
+        found = numbered(columns)
+        assert found.codes.tolist() == expected
+        assert found.count == len(numbers)
 
 
 def test_an_empty_batch_has_no_groups():
     empty = pa.array([], pa.int64())
     assert numbered([empty, empty]).count == 0
+
+
+def test_integers_of_several_columns_are_numbered_by_one_dictionary(monkeypatch):
+    encoded = []
+    encode = groups._codes
+    monkeypatch.setattr(groups, "_codes", lambda column: encoded.append(column) or encode(column))
+    assert numbered(COLUMNS[:2]).count == 5
+    assert len(encoded) == 1
