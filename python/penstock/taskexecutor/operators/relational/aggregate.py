@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
     kinds_of,
+    one_batch,
     selected_rows,
 )
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
@@ -26,6 +25,8 @@ from penstock.taskexecutor.operators.relational.running_aggregates import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
@@ -114,7 +115,7 @@ class GroupAggregateOperator(GatheringOperator):
 
     def process_batches(self, batches: list[pa.RecordBatch]) -> None:
         """Process batches, at once if kernels can compute all of them."""
-        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        batch = one_batch(batches, self.input_schema)
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             self._merge(groups)
@@ -240,7 +241,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
 
     def process_batches(self, batches: list[pa.RecordBatch]) -> None:
         """Process batches."""
-        batch = pa.concat_batches(batches)
+        batch = one_batch(batches, self.input_schema)
         groups = None if self.partials is None else self.partials.groups(batch)
         if groups is not None:
             for found in groups:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.columns.group_kernels import NoKernelError
 from penstock.columns.numpy_values import numpy_values
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from penstock.taskexecutor.operators.relational.batches import rows_of
+from penstock.taskexecutor.operators.relational.batches import one_batch, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
@@ -86,7 +86,7 @@ class DeduplicateOperator(GatheringOperator):
 
     def process_batches(self, batches: list[pa.RecordBatch]) -> None:
         """Process batches at once."""
-        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        batch = one_batch(batches, self.input_schema)
         if self.replacements is not None and batch.num_rows >= LEAST_ROWS:
             times = self._times(batch)
             if times is not None and self._process_by_columns(self.replacements, batch, times):

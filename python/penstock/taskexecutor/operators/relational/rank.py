@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
 from penstock.columns.numpy_values import numpy_values
@@ -15,7 +14,7 @@ from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import kinds_of, one_batch, rows_of
 from penstock.taskexecutor.operators.relational.column_sides import key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
@@ -38,6 +37,8 @@ from penstock.taskexecutor.operators.relational.windows import LocalTime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
@@ -141,7 +142,7 @@ class RankOperator(GatheringOperator):
 
     def process_batches(self, batches: list[pa.RecordBatch]) -> None:
         """Process batches at once."""
-        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        batch = one_batch(batches, self.input_schema)
         if self.replacements is not None:
             if self.tops is not None:
                 for start in range(0, batch.num_rows, _MOST_AT_ONCE):

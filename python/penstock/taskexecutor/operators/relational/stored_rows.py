@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.taskexecutor.operators.relational.batches import batch_bytes
+from penstock.taskexecutor.operators.relational.batches import batch_bytes, one_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ class StoredRows:
         self._batches.append(batch)
         self._ranks.append(0)
         while self._ranks[-1] >= 0 and self._ranks[-_MERGED:] == [self._ranks[-1]] * _MERGED:
-            merged = pa.concat_batches(self._batches[-_MERGED:])
+            merged = one_batch(self._batches[-_MERGED:], self.schema)
             rank = self._ranks[-1] + 1 if merged.nbytes < _MOST_BYTES else -1
             self._batches[-_MERGED:], self._ranks[-_MERGED:] = [merged], [rank]
         sizes = [each.num_rows for each in self._batches]
