@@ -159,7 +159,7 @@ def test_blocks_of_a_key_group_are_merged():
 
 @pytest.mark.parametrize("event", ["time", "rows", "barrier", "idleness", "end"])
 def test_batches_wait_for_others_and_watermarks_for_them(monkeypatch, event):
-    monkeypatch.setattr(join, "_ENOUGH_ROWS", 5)
+    monkeypatch.setattr(join.JoinOperator, "enough_rows", 5)
     query = RunningQuery("SELECT t.s, u.s FROM t JOIN u ON t.k = u.k", tables())
     harness = query.harness
     query.give("t", [(1, 0.0, "a")])

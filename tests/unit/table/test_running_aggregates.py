@@ -180,7 +180,7 @@ def test_sums_beyond_64_bits_remain_exact(columns):
 @pytest.mark.parametrize("event", ["time", "rows", "barrier", "idleness", "end"])
 @pytest.mark.parametrize("settings", [{}, MINI_BATCH])
 def test_batches_wait_for_others_and_watermarks_for_them(monkeypatch, event, settings):
-    monkeypatch.setattr(gathering, "_ENOUGH_ROWS", 81)
+    monkeypatch.setattr(gathering.GatheringOperator, "enough_rows", 81)
     query = RunningQuery("SELECT k, COUNT(*) FROM t GROUP BY k", [table()], settings=settings)
     harness = query.harness
     query.give("t", rows(0, 3, count=1))

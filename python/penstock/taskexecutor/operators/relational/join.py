@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
-from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
-from penstock.taskexecutor.operators.batch_wait import BatchWait
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     kinds_of,
+    one_batch,
     rows_of,
 )
 from penstock.taskexecutor.operators.relational.column_sides import ColumnSides, key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
+from penstock.taskexecutor.operators.relational.gathering import Gathering
 from penstock.taskexecutor.operators.relational.inner_join import InnerJoin, KeyedSides
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.join_pairs import (
@@ -27,6 +26,8 @@ from penstock.taskexecutor.operators.relational.join_pairs import (
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -39,19 +40,19 @@ _Row = tuple[Any, ...]
 _Record = list[Any]
 
 
-#: The number of rows of both sides for which no more batches are awaited.
-_ENOUGH_ROWS: Final = 16_384
-
 #: The length of a record without a time.
 _WITHOUT_TIME = 3
 
 
-class JoinOperator(TwoInputRelationalOperator):
+class JoinOperator(Gathering, TwoInputRelationalOperator):
     """Keeps both sides by key and joins each row with the other side.
 
     Rows of a side whose partners matter (of outer, semi and anti joins) count them, so that they
     are emitted or retracted when the first partner arrives and the last one is removed.
     """
+
+    num_inputs = 2
+    enough_rows = 16_384
 
     def __init__(
         self,
@@ -107,11 +108,7 @@ class JoinOperator(TwoInputRelationalOperator):
 
         self.inner = None
         self.columns = None
-        #: Batches of both sides that wait for others, their rows, and the last watermark behind.
-        self.waiting: tuple[list[Any], list[Any]] = ([], [])
-        self.num_waiting = 0
-        self.watermark = MIN_TIMESTAMP
-        self.wait = BatchWait(context.processing_time, self._process_waiting)
+        self.prepare_waiting(context)
         self.tables = tuple(context.keyed_state.table(name, "value") for name in ("left", "right"))
         self.schemas = tuple(arrow_schema(schema, has_kinds=False) for schema in inputs)
         if kind == "INNER" and not (is_null_aware or any(has_kinds) or any(state_ttl_ms)):
@@ -132,48 +129,23 @@ class JoinOperator(TwoInputRelationalOperator):
                 )
         self.condition.open()
 
-    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Process the waiting batches, and add the rows that keyed state lacks to it."""
+        super().prepare_snapshot_pre_barrier(checkpoint_id)
         if self.columns is not None:
-            self._process_waiting()
             self.columns.save()
 
     def take_batch(self, side: int, batch: pa.RecordBatch) -> None:
-        """Process a batch of one side, which may wait for others, and delay watermarks."""
+        """Process a batch of one side, which may wait for others."""
         if self.columns is None:
             super().take_batch(side, batch)
-            return
-        self.waiting[side].append(batch)
-        self.num_waiting += batch.num_rows
-        if self.num_waiting >= _ENOUGH_ROWS:
-            self._process_waiting()
         else:
-            self.wait.begin()
+            self.gather(batch, side)
 
-    def _process_waiting(self) -> None:
-        """Process the waiting batches, and emit the watermark that waits for them."""
-        waiting, self.waiting, self.num_waiting = self.waiting, ([], []), 0
-        for side, batches in enumerate(waiting):
-            if batches:
-                super().take_batch(side, pa.concat_batches(batches))
-        watermark, self.watermark = self.watermark, MIN_TIMESTAMP
-        if watermark != MIN_TIMESTAMP:
-            super().process_watermark(watermark)
-
-    def process_watermark(self, timestamp: int) -> None:
-        """Emit the watermark behind the results of the waiting batches."""
-        self.watermark = timestamp
-        if timestamp == MAX_TIMESTAMP or not self.num_waiting:
-            self._process_waiting()
-
-    def finish(self) -> None:
-        """Process the waiting batches."""
-        self._process_waiting()
-
-    def process_status(self, idle: bool) -> None:
-        """Emit a change of idleness behind the results of the waiting batches."""
-        self._process_waiting()
-        super().process_status(idle)
+    def process_gathered(self, input_number: int, batches: list[pa.RecordBatch]) -> None:
+        """Process batches of one side at once."""
+        batch = one_batch(batches, self.input_schemas[input_number])
+        super().take_batch(input_number, batch)
 
     def close(self) -> None:
         """Close the user functions."""
