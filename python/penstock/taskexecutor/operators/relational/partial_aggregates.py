@@ -111,9 +111,11 @@ class PartialAggregates:
         columns["n"] = pa.repeat(1, batch.num_rows)
         wanted = [("n", "count")]
         for position, call in enumerate(self._calls):
-            column = self._argument(batch, call)
+            column = argument_of(batch, call)
             if column is None:
                 continue
+            if call.function in _SUMS:
+                column = column.cast(pa.int64())
             if call.function == "AVG" and not _fits(column):
                 return None
             columns[f"a{position}"] = column
@@ -127,21 +129,6 @@ class PartialAggregates:
         grouped = table.group_by(names, use_threads=False).aggregate(wanted)
         self.rows += batch.num_rows
         return self._read(grouped, has_extra=extra is not None)
-
-    def _argument(self, batch: pa.RecordBatch, call: AggregateCall) -> Any:
-        """Return the column that a call counts or sums up, NULL where rows are left out."""
-        if call.arguments:
-            column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
-        elif call.condition is not None:
-            column = pa.repeat(1, batch.num_rows)
-        else:
-            return None
-        if call.condition is not None:
-            mask = pc.fill_null(batch.column(call.condition.index), False)  # type: ignore[attr-defined]
-            column = pc.if_else(mask, column, pa.scalar(None, column.type))
-        if call.function in _SUMS:
-            column = column.cast(pa.int64())
-        return column
 
     def _read(self, grouped: Any, *, has_extra: bool) -> Iterator[PartialGroup]:
         def values(name: str) -> list[Any]:
@@ -171,6 +158,25 @@ class PartialAggregates:
         extras = values("extra") if has_extra else [None] * rows
         value_rows = zip(*accumulators, strict=True) if accumulators else [()] * rows
         yield from map(PartialGroup, key_rows, texts, extras, counts, value_rows)
+
+
+def argument_of(batch: pa.RecordBatch, call: AggregateCall) -> Any:
+    """Return the column that a call aggregates, NULL where rows are left out; None for no column.
+
+    Args:
+        batch: The rows.
+        call: The call; one without an argument counts rows.
+    """
+    if call.arguments:
+        column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
+    elif call.condition is not None:
+        column = pa.repeat(1, batch.num_rows)
+    else:
+        return None
+    if call.condition is not None:
+        mask = pc.fill_null(batch.column(call.condition.index), False)  # type: ignore[attr-defined]
+        column = pc.if_else(mask, column, pa.scalar(None, column.type))
+    return column
 
 
 def _fits(column: Any) -> bool:

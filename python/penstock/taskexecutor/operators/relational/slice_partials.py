@@ -12,6 +12,7 @@ from penstock.columns.numpy_values import numpy_values
 from penstock.table import types
 from penstock.table.arrow_types import arrow_type
 from penstock.taskexecutor.operators.relational.batches import values_of
+from penstock.taskexecutor.operators.relational.partial_aggregates import argument_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -179,18 +180,12 @@ def _columns(call: AggregateCall) -> list[tuple[Any, str]]:
 
 def _row_values(batch: pa.RecordBatch, call: AggregateCall) -> list[Any]:
     """Return a call's columns for single rows."""
-    wanted = _columns(call)
-    if not wanted:
+    column = argument_of(batch, call)
+    if column is None:
         return []
-    if call.arguments:
-        column = batch.column(call.arguments[0].index)  # type: ignore[attr-defined]
-    else:
-        column = pa.repeat(1, batch.num_rows)
-    if call.condition is not None:
-        mask = pc.fill_null(batch.column(call.condition.index), False)  # type: ignore[attr-defined]
-        column = pc.if_else(mask, column, pa.scalar(None, column.type))
     if call.function == "COUNT":
         return [column.is_valid().cast(pa.int64())]
+    wanted = _columns(call)
     values = column if column.type == wanted[0][0] else column.cast(wanted[0][0])
     return [values] if len(wanted) == 1 else [values, column.is_valid().cast(pa.int64())]
 
