@@ -125,6 +125,20 @@ def numbered(columns: Sequence[Any], within: Groups | None = None) -> Groups:
     return Groups(codes, count)
 
 
+def spread(starts: Any, sizes: Any) -> Any:
+    """Return the integers of ranges, range by range, as a numpy array.
+
+    Args:
+        starts: By range, its first integer, as a numpy array.
+        sizes: By range, the number of its integers.
+    """
+    import numpy as np
+
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - ends + sizes, sizes)
+
+
 def _combined(columns: Sequence[Any]) -> Any:
     """Return a number for each combination of values as a numpy array.
 

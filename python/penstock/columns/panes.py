@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.groups import spread
 from penstock.columns.numpy_values import numpy_values
 
 if TYPE_CHECKING:
@@ -72,5 +73,4 @@ def sliding_windows(times: Any, size: int, slide: int, offset: int) -> tuple[Any
     latest = tumbling_starts(times, slide, offset)
     counts = (size - (times - latest) + slide - 1) // slide
     rows = np.repeat(np.arange(len(times)), counts)
-    numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, latest[rows] - numbers * slide
+    return rows, latest[rows] - spread(np.zeros_like(counts), counts) * slide

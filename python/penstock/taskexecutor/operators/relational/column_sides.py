@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock import network
+from penstock.columns.groups import spread
 from penstock.columns.key_columns import json_hashes
 from penstock.graph.key_groups import key_group
 from penstock.taskexecutor.operators.relational.batches import (
@@ -28,7 +29,6 @@ from penstock.taskexecutor.operators.relational.stored_rows import (
     RowBlock,
     RowsOfKeys,
     StoredRows,
-    spread,
 )
 from penstock.taskexecutor.state.time_to_live import Aged
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns.groups import numbered
+from penstock.columns.groups import numbered, spread
 from penstock.columns.numpy_values import numpy_values
 from penstock.table.plan.expressions import columns_of
 from penstock.table.plan.nodes import INSERT
@@ -24,7 +24,6 @@ from penstock.taskexecutor.operators.relational.join import is_not_in
 from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
 from penstock.taskexecutor.operators.relational.join_pairs import MOST_PAIRS
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
-from penstock.taskexecutor.operators.relational.stored_rows import spread
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows import LocalTime
 

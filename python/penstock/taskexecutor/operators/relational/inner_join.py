@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.columns.groups import Groups, numbered
+from penstock.columns.groups import Groups, numbered, spread
 from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.operators.relational.batches import rows_of, selected_rows, values_of
 from penstock.taskexecutor.operators.relational.join_pairs import MOST_PLACED, PlacedRows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
-from penstock.taskexecutor.operators.relational.stored_rows import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.groups import spread
 from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 from penstock.taskexecutor.operators.relational.batches import (
@@ -17,7 +18,6 @@ from penstock.taskexecutor.operators.relational.batches import (
 from penstock.taskexecutor.operators.relational.key_texts import texts_of
 from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
 from penstock.taskexecutor.operators.relational.slices import Slices
-from penstock.taskexecutor.operators.relational.stored_rows import spread
 from penstock.taskexecutor.operators.relational.windows import WindowAggregateOperator
 
 if TYPE_CHECKING:

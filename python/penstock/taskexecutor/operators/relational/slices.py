@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.columns.groups import spread
 from penstock.columns.panes import tumbling_starts
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ class Slices:
             firsts = ends + (size + offset - ends) % step
             counts = np.maximum((ends + size - firsts + step - 1) // step, 0)
         taken = np.repeat(positions, counts)
-        numbers = np.arange(len(taken)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return taken, firsts[taken] + numbers * step
+        return taken, firsts[taken] + spread(np.zeros_like(counts), counts) * step
 
     def starts(self, ends: Any) -> Any:
         """Return the starts of windows, given their ends."""

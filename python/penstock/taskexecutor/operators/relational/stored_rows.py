@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.groups import spread
 from penstock.taskexecutor.operators.relational.batches import batch_bytes, one_batch
 
 if TYPE_CHECKING:
@@ -246,10 +247,3 @@ class _Numbers:
             self._array = larger
         self._array[self._size : size] = added
         self._size = size
-
-
-def spread(starts: Any, sizes: Any) -> Any:
-    """Return the integers of ranges, range by range, given where each starts and its size."""
-    ends = np.cumsum(sizes)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - ends + sizes, sizes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.groups import spread
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     column_of_values,
@@ -19,7 +20,7 @@ from penstock.taskexecutor.operators.relational.column_sides import (
     restored_batches,
 )
 from penstock.taskexecutor.operators.relational.inner_join import keys_of
-from penstock.taskexecutor.operators.relational.stored_rows import RowBlock, StoredRows, spread
+from penstock.taskexecutor.operators.relational.stored_rows import RowBlock, StoredRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

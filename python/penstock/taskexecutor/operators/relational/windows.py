@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.groups import spread
 from penstock.columns.numpy_values import numpy_values
 from penstock.columns.panes import sliding_windows, tumbling_starts
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
@@ -153,15 +154,12 @@ def assigned(window: Window, times: Any) -> tuple[Any, Any, Any]:
     if window.kind == "HOP":
         rows, starts = sliding_windows(times, size, slide, offset)
         return rows, starts, starts + size
-    numbers = np.arange(len(times))
     start = tumbling_starts(times, size, offset)
     first = (times - start) // slide + 1
     counts = size // slide - first + 1
-    rows = np.repeat(numbers, counts)
-    begins = np.repeat(np.cumsum(counts) - counts, counts)
-    steps = np.arange(len(rows)) - begins + np.repeat(first, counts)
-    starts = np.repeat(start, counts)
-    return rows, starts, starts + steps * slide
+    rows = np.repeat(np.arange(len(times)), counts)
+    starts = start[rows]
+    return rows, starts, starts + spread(first, counts) * slide
 
 
 class WindowAggregateOperator(KeyedRelationalOperator):
