@@ -81,7 +81,7 @@ class PartitionOperator(RelationalOperator):
 
     def _process_rows(self, batch: pa.RecordBatch) -> None:
         """Process a batch whose keys are hashed one by one."""
-        parts: dict[int, tuple[str, list[int]]] = {}
+        parts: dict[int, list[int]] = {}
         known: dict[str, int] = {}
         for row, text in enumerate(key_texts(batch, self.keys)):
             channel = known.get(text)
@@ -89,7 +89,6 @@ class PartitionOperator(RelationalOperator):
                 group = key_group(self.hash(text), self.max_parallelism)
                 channel = operator_index(self.max_parallelism, self.channels, group)
                 known[text] = channel
-            parts.setdefault(channel, (text, []))[1].append(row)
-        for text, rows in parts.values():
-            part = batch.take(pa.array(rows, pa.int32()))
-            self.output.collect((text, batch_bytes(part)), MIN_TIMESTAMP)
+            parts.setdefault(channel, []).append(row)
+        for channel, rows in parts.items():
+            self._send(channel, batch.take(pa.array(rows, pa.int32())))
