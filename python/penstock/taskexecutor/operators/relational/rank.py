@@ -115,13 +115,12 @@ class RankOperator(GatheringOperator):
                 context, output, partition, removal=removal, addition=addition, has_kinds=True
             )
         self.is_gathering = self.replacements is not None
-        self.context = context
+        self.table = context.keyed_state.table("rows", "value")
         self.tops = None
-        if self.replacements is not None and not self.expires and self.most <= MOST_ROWS:
-            table = context.keyed_state.table("rows", "value")
-            # A database may have more rows than fit into memory.
-            if table.store is None:
-                self.tops = TopRows(context, table, output, partition, self.most)
+        # A database may have more rows than fit into memory.
+        is_in_memory = not self.expires and self.table.store is None
+        if self.replacements is not None and is_in_memory and self.most <= MOST_ROWS:
+            self.tops = TopRows(context, self.table, output, partition, self.most)
 
     def open(self) -> None:
         """Restore the rows in columns, or those that a snapshot has in blocks."""
@@ -129,10 +128,7 @@ class RankOperator(GatheringOperator):
             for batch in self.tops.restored():
                 self._inserted(self.tops.find(batch))
         elif self.is_plain:
-            key_blocks(
-                self.context.keyed_state.table("rows", "value"),
-                self.rows, self.input_schema, self.partition, self.width,
-            )  # fmt: skip
+            key_blocks(self.table, self.rows, self.input_schema, self.partition, self.width)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Process the waiting batches, and write the rows in columns to keyed state."""
