@@ -108,7 +108,7 @@ def test_only_state_in_memory_is_kept_in_blocks():
 
 
 def test_blocks_are_bounded(monkeypatch):
-    monkeypatch.setattr(column_sides, "_ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(column_sides, "ROWS_AT_ONCE", 8)
     monkeypatch.setattr(column_sides, "_MOST_ROWS", 4)
     sql = "SELECT t.s FROM t JOIN u ON t.k = u.k"
     query = RunningQuery(sql, tables())

@@ -88,7 +88,7 @@ def test_only_state_in_memory_without_a_time_to_live_is_kept_in_columns():
 
 def test_blocks_are_bounded(monkeypatch):
     whole = restarted(3, [{}])
-    monkeypatch.setattr(top_rows, "_ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(top_rows, "ROWS_AT_ONCE", 8)
     assert restarted(3, [{}, {}, {}]) == whole
     running = query(3)
     running.give("t", [("a", n % 20 == 0, n, "") for n in range(40)])

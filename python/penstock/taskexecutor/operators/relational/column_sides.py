@@ -47,8 +47,8 @@ _Row = tuple[Any, ...]
 #: Blocks of more rows are not merged.
 _MOST_ROWS: Final = 1 << 14
 
-#: The number of rows that are restored or saved at once, which bounds their blocks.
-_ROWS_AT_ONCE: Final = 1 << 16
+#: The number of rows that are restored, saved or copied at once, which bounds their blocks.
+ROWS_AT_ONCE: Final = 1 << 16
 
 
 class ColumnSides:
@@ -108,18 +108,15 @@ class ColumnSides:
     def restore(self) -> None:
         """Take the rows out of keyed state, which may have the layout of `KeyedSides`."""
         for side, table in enumerate(self._tables):
-            for batch in restored_batches(table, self._inputs[side], self._stored[side].schema):
+            for batch in taken_batches(table, self._inputs[side], self._stored[side].schema):
                 groups, keys = keys_of(batch, self._keys[side], has_texts=self.has_texts)
                 self.keep(side, batch, groups, self.names(keys))
-            for found in table.namespaces():
-                found.clear()
-                table.drop_if_empty(found.namespace)
 
     def save(self) -> None:
         """Add the new rows to keyed state, which takes part in the next snapshot."""
         for side, stored in enumerate(self._stored):
-            for start in range(self._saved[side], len(stored), _ROWS_AT_ONCE):
-                self._save_rows(side, np.arange(start, min(start + _ROWS_AT_ONCE, len(stored))))
+            for start in range(self._saved[side], len(stored), ROWS_AT_ONCE):
+                self._save_rows(side, np.arange(start, min(start + ROWS_AT_ONCE, len(stored))))
             self._saved[side] = len(stored)
 
     def _save_rows(self, side: int, rows: Any) -> None:
@@ -181,8 +178,8 @@ def parts_by_key_group(columns: list[Any], max_parallelism: int) -> Iterator[tup
         yield int(groups[first]), texts[first] if texts is not None else _text(keys, first), part
 
 
-def restored_batches(table: StateTable, columns: Schema, schema: Any) -> Iterator[Any]:
-    """Yield the rows of one side in keyed state; those of a key are in order of arrival.
+def taken_batches(table: StateTable, columns: Schema, schema: Any) -> Iterator[Any]:
+    """Take the rows of one side out of keyed state; those of a key are in order of arrival.
 
     Args:
         table: The state, in any layout.
@@ -192,12 +189,15 @@ def restored_batches(table: StateTable, columns: Schema, schema: Any) -> Iterato
     rows: list[_Row] = []
     for kept in table.map(None).values():
         rows += plain_rows(kept)
-        if len(rows) >= _ROWS_AT_ONCE:
+        if len(rows) >= ROWS_AT_ONCE:
             yield _batch(rows, columns, schema)
             rows = []
     if rows:
         yield _batch(rows, columns, schema)
     yield from _blocks_of(table, schema)
+    for found in table.namespaces():
+        found.clear()
+        table.drop_if_empty(found.namespace)
 
 
 def key_blocks(

@@ -16,8 +16,9 @@ from penstock.taskexecutor.operators.relational.batches import (
     rows_of,
 )
 from penstock.taskexecutor.operators.relational.column_sides import (
+    ROWS_AT_ONCE,
     parts_by_key_group,
-    restored_batches,
+    taken_batches,
 )
 from penstock.taskexecutor.operators.relational.inner_join import keys_of
 from penstock.taskexecutor.operators.relational.stored_rows import RowBlock, StoredRows
@@ -40,9 +41,6 @@ MOST_ROWS: Final = 16
 
 #: Replaced rows that are kept at least until the columns are copied without them.
 _LEAST_REPLACED: Final = 1 << 12
-
-#: The number of rows that are copied or saved at once, which bounds their blocks.
-_ROWS_AT_ONCE: Final = 1 << 16
 
 
 class Tops(Protocol):
@@ -176,10 +174,7 @@ class TopRows:
 
     def restored(self) -> Iterator[Any]:
         """Take the rows out of keyed state in batches, in the order of the rows of each key."""
-        yield from restored_batches(self._table, self._columns, self._schema)
-        for found in self._table.namespaces():
-            found.clear()
-            self._table.drop_if_empty(found.namespace)
+        return taken_batches(self._table, self._columns, self._schema)
 
     def find(self, batch: pa.RecordBatch) -> Tops:
         """Return the first rows of the keys of a batch."""
@@ -220,8 +215,8 @@ class TopRows:
         is_row = self._rows >= 0
         rows = self._rows[is_row]
         stored = StoredRows(self._schema)
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            stored.add(self._stored.select(rows[start : start + _ROWS_AT_ONCE]).batch())
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            stored.add(self._stored.select(rows[start : start + ROWS_AT_ONCE]).batch())
         self._stored = stored
         self._rows[is_row] = np.arange(len(rows))
 
@@ -232,8 +227,8 @@ class TopRows:
         for found in self._table.namespaces():
             found.clear()
         all_rows = self._rows[self._rows >= 0]
-        for number, start in enumerate(range(0, len(all_rows), _ROWS_AT_ONCE)):
-            rows = all_rows[start : start + _ROWS_AT_ONCE]
+        for number, start in enumerate(range(0, len(all_rows), ROWS_AT_ONCE)):
+            rows = all_rows[start : start + ROWS_AT_ONCE]
             selected = self._stored.select(rows)
             columns = [selected.column(key) for key in self._keys]
             for _, text, part in parts_by_key_group(columns, self._max_parallelism):
