@@ -5,7 +5,8 @@ Usage: python ci/english.py
 Docstrings, paragraphs of Rust's doc comments and names of tests begin with a verb or a noun, not
 with a word that makes a sentence hard to parse.  Sentences of pages have at most 35 words;
 headings, tables and code do not count.  Pages have no words that promise too much or that only an
-old book would use, and no broken links; those of the guide have at most 250 lines.
+old book would use, and no broken links.  Those of the guide have at most 250 lines, the README
+120 and the changelog 150.
 """
 
 import re
@@ -33,6 +34,7 @@ BANNED_WORDS = re.compile(
 )
 LONGEST_SENTENCE = 35
 LONGEST_PAGE = 250
+LONGEST_OF_FRONT = {"README.md": 120, "CHANGELOG.md": 150}
 
 
 def first_words() -> Iterator[str]:
@@ -102,11 +104,13 @@ def broken_links() -> Iterator[str]:
 
 
 def long_pages() -> Iterator[str]:
-    """Yield the pages of the guide that are too long."""
-    for page in sorted((ROOT / "docs").rglob("*.md")):
+    """Yield the pages of the guide, and those at its front, that are too long."""
+    limits = dict.fromkeys((ROOT / "docs").rglob("*.md"), LONGEST_PAGE)
+    limits |= {ROOT / name: limit for name, limit in LONGEST_OF_FRONT.items()}
+    for page, limit in sorted(limits.items()):
         lines = page.read_text().count("\n")
-        if lines > LONGEST_PAGE:
-            yield f"{page.relative_to(ROOT)}: {lines} lines: divide it by purpose"
+        if lines > limit:
+            yield f"{page.relative_to(ROOT)}: {lines} lines, at most {limit}: divide or condense it"
 
 
 def main() -> int:
