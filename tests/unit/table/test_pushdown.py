@@ -55,7 +55,7 @@ def read(found, tmp_path):
     for path in sorted((tmp_path / "files").rglob("*.parquet")):
         reader = found.source._format
         reader.skipped = 0
-        with path.open("rb") as file:
+        with pa.OSFile(str(path)) as file:
             for batch in reader.read(file, FileRange(str(path), 0, path.stat().st_size)):
                 rows += sum(part.num_rows for part in batch.elements)
         skipped += reader.skipped

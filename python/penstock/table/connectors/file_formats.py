@@ -284,8 +284,8 @@ class ColumnsOfTable(TableFileFormat):
         self._wanted = tuple(range(len(row_type)))
 
     def can_be_cut(self) -> bool:
-        """Return False: one subtask reads a file."""
-        return False
+        """Return True: a range of a file has the pieces that begin in it."""
+        return True
 
     def with_columns(self, positions: Sequence[int]) -> TableFileFormat:
         """Return a format that reads only some of the physical columns."""
@@ -299,23 +299,23 @@ class ColumnsOfTable(TableFileFormat):
         return [name for name in names if name in self.stored.field_names()]
 
     @abstractmethod
-    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the parts of each piece of a file with the piece's number, from ``first`` on.
+    def parts(self, file: Any, what: FileRange) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the parts of each piece of a range with the piece's position.
 
         All parts of a piece but the last have a multiple of `BATCH_ROWS` rows.
         """
 
     def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
-        """Yield a batch for each part; positions are the numbers of pieces."""
+        """Yield a batch for each part."""
         if self.excludes(what.path):
             return
         targets = {field.name: (field, arrow_type(field.data_type)) for field in self.stored}
         piece, before = what.start, 0
-        for number, part in self.parts(file, what.start):
-            if number != piece:
-                piece, before = number, 0
+        for position, part in self.parts(file, what):
+            if position != piece:
+                piece, before = position, 0
             elements = RowBatches(self._completed(part, targets, what.path), BATCH_ROWS)
-            yield Batch(number, before, elements)
+            yield Batch(position, before, elements)
             before += len(elements)
 
     def _completed(self, part: Any, targets: Mapping[str, Any], path: str) -> Any:
@@ -348,6 +348,21 @@ class ColumnsOfTable(TableFileFormat):
         return pa.nulls(length, target)
 
 
+def _pieces(file: Any, count: int, what: FileRange) -> Iterator[tuple[int, int]]:
+    """Yield the number and the position of each piece in a range, as if all had the same size.
+
+    Savepoints of 1.0 contain the number of a piece instead: the positions of all pieces but the
+    first are not below the count of pieces.
+    """
+    first = what.start if what.start < count else 0
+    for number in range(first, count):
+        position = count + number * (file.size() - count) // count
+        if number == what.start:
+            position = number
+        if what.start <= position < what.end:
+            yield number, position
+
+
 class ParquetOfTable(ColumnsOfTable):
     """A Parquet file, by row groups."""
 
@@ -371,21 +386,21 @@ class ParquetOfTable(ColumnsOfTable):
             if predicate.column in bounds
         )
 
-    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def parts(self, file: Any, what: FileRange) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the row groups that may have wanted rows, decoded part by part."""
         from pyarrow import parquet
 
         opened = parquet.ParquetFile(file)
         present = set(opened.schema_arrow.names)
         names = [name for name in self.wanted_names() if name in present]
-        for number in range(first, opened.num_row_groups):
+        for number, position in _pieces(file, opened.num_row_groups, what):
             if self.predicates and not self._is_wanted(opened.metadata.row_group(number)):
                 self.skipped += 1
                 continue
             for part in opened.iter_batches(
                 _PART_ROWS, row_groups=[number], columns=names, use_threads=False
             ):
-                yield number, part
+                yield position, part
 
 
 class OrcOfTable(ColumnsOfTable):
@@ -393,19 +408,19 @@ class OrcOfTable(ColumnsOfTable):
 
     reads_arrow = True
 
-    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def parts(self, file: Any, what: FileRange) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the stripes."""
         from pyarrow import orc
 
         opened = orc.ORCFile(file)
         present = set(opened.schema.names)
         names = [name for name in self.wanted_names() if name in present]
-        for number in range(first, opened.nstripes):
-            yield number, opened.read_stripe(number, columns=names)
+        for number, position in _pieces(file, opened.nstripes, what):
+            yield position, opened.read_stripe(number, columns=names)
 
 
 class AvroOfTable(ColumnsOfTable):
-    """An Avro file, by blocks.
+    """An Avro file, by blocks; the position of a block is its number.
 
     Attributes:
         is_legacy: Whether TIMESTAMP is an instant in the files.
@@ -413,7 +428,11 @@ class AvroOfTable(ColumnsOfTable):
 
     is_legacy = True
 
-    def parts(self, file: Any, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def can_be_cut(self) -> bool:
+        """Return False: to find a block, all before it are read."""
+        return False
+
+    def parts(self, file: Any, what: FileRange) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the blocks."""
         import pyarrow as pa
         from fastavro import block_reader
@@ -421,7 +440,7 @@ class AvroOfTable(ColumnsOfTable):
         names = self.stored.field_names()
         mapping = AvroMapping(self.stored, is_legacy=self.is_legacy)
         for number, block in enumerate(block_reader(file)):
-            if number < first:
+            if number < what.start:
                 continue
             records: list[Any] = list(block)
             rows = [mapping.row(record) for record in records]
