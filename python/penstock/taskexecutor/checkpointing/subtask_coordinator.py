@@ -443,5 +443,7 @@ class SubtaskCheckpointCoordinator:
             # The caller that gave it up deletes its files, perhaps before they are written.
             logger.debug("checkpoint %d was given up: %s", checkpoint_id, text)
             return
-        logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, text)
+        # The driver warns unless it has aborted the checkpoint: then it may have deleted the
+        # directory before this task, busy with records, was notified.
+        logger.info("checkpoint %d cannot be written: %s", checkpoint_id, text)
         self.decline(checkpoint_id, reason, f"{self._environment.task_name}: {text}")

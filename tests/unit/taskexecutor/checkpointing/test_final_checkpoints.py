@@ -347,6 +347,23 @@ def test_files_of_one_operator_are_removed_when_another_fails(tmp_path, opened, 
     assert not [path for path in checkpoints.rglob("*") if path.is_file()]
 
 
+def test_a_checkpoint_whose_directory_is_gone_is_declined_without_a_warning(
+    tmp_path, opened, caplog
+):
+    """The driver, which warns of failed checkpoints, has aborted it and deletes before it tells."""
+    options = {
+        "execution.checkpointing.dir": str(tmp_path / "deleted"),
+        "execution.checkpointing.data-inline-threshold": "0 b",
+    }
+    source = opened(options, FileSystems({}))
+    source.snapshot_state = lambda *_: {b"o" * 16: Keyed()}
+    source.trigger(1)
+    report = source.reports.get(timeout=PATIENCE_S)
+    assert isinstance(report, DeclineCheckpoint)
+    assert "FileNotFoundError" in report.detail
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+
+
 def test_no_file_is_begun_of_a_checkpoint_that_is_given_up(tmp_path, opened, monkeypatch):
     """The job has ended, and its driver has deleted its directory, which must not reappear.
 
