@@ -5,8 +5,10 @@ machine and the versions of other engines, the unchanged rows, and those in whic
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,10 +74,18 @@ def page(name: str, title: str, document: dict[str, Any], lost: list[str]) -> It
     yield "|" + "---|" * len(columns)
     for row in rows:
         yield "| " + " | ".join(cell(row.get(column)) for column in columns) + " |"
+    if compared := list(beside_flink(document["rows"])):
+        yield ""
+        yield "The forms of penstock beside Flink, over the queries that both have run:"
+        yield ""
+        yield from compared
     if lost:
         yield ""
         yield "## Where penstock loses or misses a goal"
         yield ""
+        if "query" in document["rows"][0]:
+            yield "The fastest form of penstock counts."
+            yield ""
         yield from (f"- {text}" for text in lost)
     yield ""
 
@@ -105,6 +115,25 @@ def by_query(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def beside_flink(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield, for each form of a query, its rates as multiples of Flink's."""
+    rates: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.get("events_per_s"):
+            rates.setdefault(row["engine"], {})[row["query"]] = row["events_per_s"]
+    flink = rates.get("flink", {})
+    for form in (form for form in rates if form in OWN_FORMS):
+        times = {
+            query: rates[form][query] / flink[query] for query in rates[form] if query in flink
+        }
+        if times:
+            least = min(times, key=lambda query: times[query])
+            yield (
+                f"- {form}: {geometric_mean(times.values()):.2f} times Flink's rate, the geometric "
+                f"mean of {len(times)} queries; at least {times[least]:.2f} ({least})"
+            )
+
+
 def cell(value: Any) -> str:
     """Return a value as the text of a cell, numbers with four digits."""
     if value is None:
@@ -132,7 +161,10 @@ def losses(rows: list[dict[str, Any]]) -> list[str]:
                 found.append(
                     f"{row['name']}: {cell(row['value'])} {row['unit']}, Flink {cell(row['flink'])}"
                 )
-    for group in sorted({row[key] for row in rows for key in ("workload", "query") if key in row}):
+    groups = {row[key] for row in rows for key in ("workload", "query") if key in row}
+    for group in sorted(
+        groups, key=lambda name: [part.zfill(9) for part in re.split(r"(\d+)", name)]
+    ):
         rates = [
             (row.get("rate") or row["events_per_s"], row["engine"])
             for row in rows
