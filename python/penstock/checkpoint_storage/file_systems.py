@@ -80,6 +80,9 @@ class FileSystem(Protocol):
         """Return the names in a directory; none if it does not exist."""
 
 
+#: The number of further attempts to delete a directory in which files come and go.
+_DELETIONS: Final = 10
+
 PRIVATE_DIRECTORY: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 
@@ -146,8 +149,19 @@ class LocalFileSystem:
 
     def delete_directory(self, path: str) -> None:
         """Delete a directory with its content."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(_local(path))
+        for is_last in (*[False] * _DELETIONS, True):
+            try:
+                shutil.rmtree(_local(path))
+            except FileNotFoundError:
+                # The path, or a file that its writer has deleted meanwhile.
+                if not self.exists(path):
+                    return
+            except OSError as error:
+                # A task that was not yet notified has just created a file.
+                if is_last or error.errno != errno.ENOTEMPTY:
+                    raise
+            else:
+                return
 
     def names(self, path: str) -> list[str]:
         """Return the names in a directory."""

@@ -312,3 +312,29 @@ def test_a_pipe_or_a_device_in_the_place_of_a_file_is_an_error(tmp_path, read):
     for path in map(str, (tmp_path / "pipe", tmp_path / "zero")):
         with pytest.raises(OSError, match=f"a pipe or a device.*{path}"):
             getattr(LocalFileSystem(), read)(path, *((0, 8) if read == "read_at" else ()))
+
+
+def test_a_directory_is_deleted_while_files_come_and_go(tmp_path, monkeypatch):
+    """A task that was not yet notified of an abort creates and deletes files there."""
+    folder = tmp_path / "chk-1"
+    folder.mkdir()
+    rmdir, unlink = os.rmdir, os.unlink
+    events = {"unlink": ["gone"], "rmdir": ["new"]}
+
+    def meddling(path, **how):
+        if events["rmdir"]:
+            (folder / events["rmdir"].pop()).touch()
+        rmdir(path, **how)
+
+    def racing(path, **how):
+        if events["unlink"]:
+            (folder / events["unlink"].pop()).unlink()
+        unlink(path, **how)
+
+    for name in ("gone", "kept"):
+        (folder / name).touch()
+    monkeypatch.setattr(os, "rmdir", meddling)
+    monkeypatch.setattr(os, "unlink", racing)
+    LocalFileSystem().delete_directory(str(folder))
+    assert not folder.exists()
+    LocalFileSystem().delete_directory(str(folder))
