@@ -7,7 +7,7 @@ from penstock.checkpoint_storage.metadata_serializer import deserialize_metadata
 from penstock.common import Types
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, JobCancelledError
 from penstock.rest.run_files import running_clusters
 from support.rest_client import Client, UntilMarked
 from support.sessions import Session
@@ -166,6 +166,8 @@ def test_a_job_that_cannot_be_restored_fails_alone(tmp_path, session):
     job = env.execute_async("before")
     client.until(f"/jobs/{job.get_job_id()}/checkpoints", hold_data)
     job.cancel().result()
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()  # older checkpoints are deleted by then
     (found,) = (tmp_path / "checkpoints").glob("*/chk-*/_metadata")
     assert has_in_flight(found.parent)
     options["execution.state-recovery.path"] = str(found.parent)
