@@ -76,6 +76,8 @@ def run_worker() -> int:
     launch = read_launch_spec(sys.stdin.buffer)
     parent_pipe = detach_standard_input()
     os.environ["PENSTOCK_RUNTIME"] = launch.runtime
+    # Arrow's own allocator returns freed memory and clears it again for each large batch.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     extend_sys_path(launch.sys_path, launch.program_path)
     # Held so that the last user removes the folder, even if the host is killed.
     folder = None if launch.job_folder is None else JobFolder(Path(launch.job_folder))
