@@ -1,6 +1,7 @@
 """Configuration of Sphinx: `make docs` builds a site from these pages and from the docstrings."""
 
 import importlib
+import logging
 import re
 import shutil
 import tomllib
@@ -45,6 +46,8 @@ napoleon_google_docstring = True
 napoleon_use_ivar = True
 add_module_names = False
 toc_object_entries = False
+#: Autodoc reads the names of Flink 1, each of which logs a warning.
+logging.getLogger("penstock.flink_1").setLevel(logging.ERROR)
 
 
 #: Pages whose folder holds their parts.

@@ -5,6 +5,7 @@ checked by ci/wheel_budget.sh where one is built, in CI as well.
 """
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -61,6 +62,30 @@ def test_imports_stay_within_the_budget():
     assert {name.partition(".")[0] for name in job} & OF_EXTRAS == set()
     # Of workers, too: this one runs in the same process.
     assert "penstock.columns.combining" not in job, "only combined rows need it"
+
+
+#: Imports the modules that pages of the reference show, without the packages that it is given.
+PAGES = """
+import importlib, json, os, sys
+os.environ["PENSTOCK_RUNTIME"] = "pure"
+modules, absent = json.loads(sys.argv[1])
+sys.modules.update(dict.fromkeys(absent))
+for module in map(importlib.import_module, modules):
+    for name in getattr(module, "__all__", []):
+        getattr(module, name)
+"""
+
+
+def test_the_group_docs_has_the_packages_that_the_reference_imports():
+    """`make docs` installs this group and the core's dependencies alone."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    installed = {re.match(r"[\w-]+", line)[0] for line in groups["docs"]}
+    absent = sorted(OF_EXTRAS - installed)
+    modules = [page.stem for page in (ROOT / "docs" / "reference").glob("*.md")]
+    words = [sys.executable, "-W", "ignore", "-c", PAGES, json.dumps([modules, absent])]
+    run = subprocess.run(words, capture_output=True, text=True)
+    assert len(modules) > 10
+    assert run.returncode == 0, run.stderr
 
 
 def test_the_core_needs_at_most_five_distributions():
