@@ -108,7 +108,7 @@ def by_query(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if row["events_per_s"] is not None:
             cost = row["cpu_ns_per_event"]
             columns[row["engine"]] = f"{row['events_per_s'] / 1e6:.2f}" + (
-                "" if cost is None else f", {cost:,.0f} ns"
+                "" if cost is None else f", {cost:,.0f}\N{NO-BREAK SPACE}ns"
             )
         else:
             columns[row["engine"]] = "failed" if row["failure"] else "not measured"

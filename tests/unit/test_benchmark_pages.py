@@ -117,7 +117,7 @@ def test_a_page_of_queries_has_a_column_for_each_engine(
         "",
         "| query | plain | duckdb | flink | sql |",
         "|---|---|---|---|---|",
-        "| q0 | 2.00, 500 ns | 4.00, 250 ns | 1.00 |  |",
+        "| q0 | 2.00, 500\N{NO-BREAK SPACE}ns | 4.00, 250\N{NO-BREAK SPACE}ns | 1.00 |  |",
         "| q1 | failed |  |  | not measured |",
         "",
         "The forms of penstock beside Flink, over the queries that both have run:",
