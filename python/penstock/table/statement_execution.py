@@ -92,7 +92,7 @@ class StatementExecution:
                 return self._describe(statement)
             case s.Show():
                 return self._show(statement)
-        self._define(statement)
+        self._define(statement, text)
         return OkResult()
 
     # Queries and insertions -------------------------------------------------------------------
@@ -383,11 +383,11 @@ class StatementExecution:
 
     # Definitions ------------------------------------------------------------------------------
 
-    def _define(self, statement: s.Statement) -> None:
+    def _define(self, statement: s.Statement, text: str) -> None:
         catalogs = self._catalogs
         match statement:
             case s.CreateView():
-                self._create_view(statement)
+                self._create_view(statement, text)
             case s.CreateFunction():
                 function = CatalogFunction(statement.class_name, statement.language)
                 catalogs.create_function(
@@ -404,7 +404,7 @@ class StatementExecution:
             case s.Drop():
                 self._drop(statement)
             case s.Alter():
-                self._alter(statement)
+                self._alter(statement, text)
             case s.Use():
                 self._use(statement)
             case s.LoadModule() | s.UnloadModule():
@@ -414,10 +414,10 @@ class StatementExecution:
             case _:
                 raise TableException(f"{type(statement).__name__} is not supported")
 
-    def _create_view(self, statement: s.CreateView) -> None:
+    def _create_view(self, statement: s.CreateView, text: str) -> None:
         from penstock.table.plan.queries import renamed
 
-        node = self._planner.query(statement.query, statement.text)
+        node = self._planner.query(statement.query, text)
         named = renamed(node, list(statement.columns), statement.path[-1])
         view = self._view_of(named, statement.query, statement.text, statement.comment)
         self._catalogs.create_table(
@@ -501,7 +501,7 @@ class StatementExecution:
         except errors.CatalogException as error:
             raise ValidationException(f"Could not execute the statement: {error}") from error
 
-    def _alter(self, statement: s.Alter) -> None:
+    def _alter(self, statement: s.Alter, text: str) -> None:
         catalogs = self._catalogs
         if statement.kind == "DATABASE":
             catalog, name = catalogs.database_path(statement.path)
@@ -533,7 +533,7 @@ class StatementExecution:
             catalogs.rename_table(identifier, statement.arguments[-1])
             return
         if statement.kind == "VIEW":
-            self._alter_view(identifier, statement)
+            self._alter_view(identifier, statement, text)
             return
         if statement.action in ("ADD PARTITION", "DROP PARTITION"):
             is_added = statement.action == "ADD PARTITION"
@@ -543,12 +543,12 @@ class StatementExecution:
         self._planner.resolved(made)
         catalogs.replace_table(identifier, made)
 
-    def _alter_view(self, identifier: ObjectIdentifier, statement: s.Alter) -> None:
+    def _alter_view(self, identifier: ObjectIdentifier, statement: s.Alter, text: str) -> None:
         if statement.action != "AS":
             raise TableException(f"ALTER VIEW … {statement.action} is not supported")
-        tree, text = statement.arguments
+        tree, written = statement.arguments
         comment = self._catalogs.table(identifier).comment
-        view = self._view_of(self._planner.query(tree, text), tree, text, comment)
+        view = self._view_of(self._planner.query(tree, text), tree, written, comment)
         self._catalogs.replace_table(identifier, view)
 
     def _use(self, statement: s.Use) -> None:

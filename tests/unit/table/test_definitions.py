@@ -35,6 +35,15 @@ def test_tables_and_views_have_one_namespace(tables):
         tables.execute_sql("DROP TABLE v")
 
 
+@pytest.mark.parametrize("start", ["CREATE VIEW w AS ", "ALTER VIEW v AS "])
+def test_the_mark_in_the_query_of_a_view_is_below_its_place(tables, start):
+    tables.execute_sql("CREATE VIEW v AS SELECT 1 AS first")
+    with pytest.raises(ValidationException) as caught:
+        tables.execute_sql(f"{start}SELECT frist FROM v")
+    line, mark = str(caught.value).splitlines()[-2:]
+    assert line[mark.index("^") :] == "frist FROM v"
+
+
 def test_columns_are_altered(tables):
     tables.execute_sql(
         "CREATE TABLE t (a INT, ts TIMESTAMP(3), b AS a + 1) WITH ('connector' = 'datagen')"

@@ -54,6 +54,7 @@ def value(text, session=None):
     ("text", "expected", "kind"),
     [
         ("1 + 2", 3, "INT NOT NULL"),
+        ("pi / 1", math.pi, "DOUBLE NOT NULL"),
         ("CAST(1 AS TINYINT) + CAST(1 AS SMALLINT)", 2, "SMALLINT NOT NULL"),
         ("-7 / 2", -3, "INT NOT NULL"),
         ("-7 % 3", -1, "INT NOT NULL"),
@@ -407,6 +408,11 @@ def test_texts_have_the_types_of_flink(call, kind):
         "DATE_FORMAT(DATE '2024-01-01', 'yyyy')",
         "ARRAY[]",
         "TO_TIMESTAMP_LTZ('2024-01-01', 'yyyy-MM-dd', 'nowhere')",
+        "DATE '2024-01-01' < TIMESTAMP '2024-01-01 00:00:00'",
+        "ts BETWEEN DATE '2024-01-01' AND DATE '2024-01-02'",
+        "ROW(1, 2) < ROW(1, 3)",
+        "ARRAY[1] >= ARRAY[2]",
+        "CAST('1' AS INTERVAL DAY)",
     ],
 )
 def test_flink_refuses_these_calls(call):

@@ -174,6 +174,7 @@ def test_begun_matches_are_in_snapshots():
         ({"define": "D AS D.n > 1"}, "'D' is not in PATTERN"),
         ({"define": "B AS B.n > PREV(B.n)"}, "PREV is not supported"),
         ({"measures": "SUM(A.n + B.n) AS s"}, "several variables"),
+        ({"measures": "COUNT(DISTINCT B.n) AS s"}, "COUNT with DISTINCT is not supported"),
     ],
 )
 def test_invalid_clauses_are_rejected(parts, words):

@@ -14,7 +14,9 @@ from penstock.table.sql.parsing import (
     parse_query,
     parse_statement,
     parse_type,
+    place_of,
 )
+from sqlglot import exp
 
 
 def test_create_table_with_everything():
@@ -94,6 +96,7 @@ def test_statement_sets():
         ("SELEKT 1", "SELEKT"),
         ("SELECT 1;\nSELECT 2", ";"),
         ("SELECT 1 AS value", "reserved"),
+        ("SELECT 1 WHERE TRUE", '"WHERE" without FROM'),
         ("SELECT 1 AS count", "write `count`"),
         (
             "CREATE TABLE t (a INT, date DATE)",
@@ -122,6 +125,20 @@ def test_refusals_name_the_place(text, words):
     with pytest.raises(SqlParserException, match="Encountered") as caught:
         parse_statement(text)
     assert words in str(caught.value)
+
+
+def test_a_table_is_a_query():
+    assert parse_query("TABLE c.t UNION TABLE u") == parse_query(
+        "SELECT * FROM c.t UNION SELECT * FROM u"
+    )
+
+
+def test_a_sign_after_an_exponent_is_an_operator():
+    """sqlglot 30 reads ``1e0+1.5`` as one number; places after it stay right."""
+    text = "SELECT 1e0+1.5e-2-3E1-x,\n y"
+    tree = parse_query(text)
+    assert tree == parse_query("SELECT 1e0 + 1.5e-2 - 3E1 - x, y")
+    assert {c.name: place_of(c) for c in tree.find_all(exp.Column)} == {"x": (1, 23), "y": (2, 2)}
 
 
 @pytest.mark.parametrize("text", ["SELECT 1,\n 'abc", "SELECT 1,\n `abc FROM t"])

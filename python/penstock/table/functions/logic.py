@@ -52,6 +52,10 @@ def unified(arguments: Sequence[Expression], what: str) -> tuple[DataType, list[
     return found, [cast_to(a, found) for a in arguments]
 
 
+#: The comparisons that need an order.
+_ORDERED = ("<", "<=", ">", ">=")
+
+
 def compared(left: Expression, right: Expression, what: str) -> list[Expression]:
     """Return two arguments cast so that they can be compared.
 
@@ -62,7 +66,8 @@ def compared(left: Expression, right: Expression, what: str) -> list[Expression]
         if rules.is_text(one.type) and rules.is_temporal(other.type):
             made = cast_to(one, other.type)
             return [made, other] if one is left else [other, made]
-    if not rules.can_compare(left.type, right.type):
+    is_ordered = what in _ORDERED
+    if not rules.can_compare(left.type, right.type, is_ordered=is_ordered):
         raise ValidationException(
             f"Cannot apply '{what}' to arguments of type '<{left.type}> {what} <{right.type}>': "
             "values of these types cannot be compared, use CAST"

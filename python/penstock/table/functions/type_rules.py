@@ -252,11 +252,22 @@ def _common_parts(left: DataType, right: DataType) -> DataType | None:
     return None
 
 
-def can_compare(left: DataType, right: DataType) -> bool:
-    """Return whether values of two types can be compared without an explicit cast."""
+def can_compare(left: DataType, right: DataType, *, is_ordered: bool = False) -> bool:
+    """Return whether values of two types can be compared without an explicit cast.
+
+    Args:
+        left: One type.
+        right: The other type.
+        is_ordered: Whether the values must have an order, as for ``<``.
+    """
     if isinstance(left, types.NullType) or isinstance(right, types.NullType):
         return True
-    return common_type([left, right]) is not None
+    common = common_type([left, right])
+    if common is None or not is_ordered:
+        return common is not None
+    if is_temporal(common):
+        return type(left) is type(right)
+    return not isinstance(common, types.ArrayType | types.MapType | types.RowType)
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
@@ -267,7 +278,12 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return True
     if is_text(source):
         return not isinstance(
-            target, types.ArrayType | types.MapType | types.RowType | types.YearMonthIntervalType
+            target,
+            types.ArrayType
+            | types.MapType
+            | types.RowType
+            | types.YearMonthIntervalType
+            | types.DayTimeIntervalType,
         )
     if is_numeric(source):
         if isinstance(target, types.BooleanType | types.NumericType):

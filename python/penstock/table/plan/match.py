@@ -243,6 +243,11 @@ class _MatchBinder:
             variable, bound = self._value(value)
             return self._reference(Reference(name, variable, bound, offset))
         if name and find_aggregate(name) is not None:
+            if any(isinstance(part, exp.Distinct) for part in tree.expressions):
+                raise TableException(
+                    f"{name} with DISTINCT is not supported in MATCH_RECOGNIZE: deduplicate the "
+                    "rows before it"
+                )
             variable, bound = self._value(tree)
             return self._reference(Reference("AGGREGATE", variable, bound))
         return None

@@ -96,7 +96,13 @@ class SqlExpressions:
     def _bind_column(self, tree: exp.Column) -> Expression:
         if isinstance(tree.this, exp.Star):
             raise ValidationException("'*' cannot be used here")
-        return self.scope.resolve(tuple(part.name for part in tree.parts))
+        path = tuple(part.name for part in tree.parts)
+        try:
+            return self.scope.resolve(path)
+        except ValidationException:
+            if len(path) > 1 or path[0].upper() != "PI" or tree.this.args.get("quoted"):
+                raise
+            return self.binder.call("PI", [])
 
     def _bind_dot(self, tree: exp.Dot) -> Expression:
         parts = _dotted(tree)

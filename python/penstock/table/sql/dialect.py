@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from sqlglot import Dialect, exp, parser, tokens
 from sqlglot.dialects.dialect import NormalizationStrategy
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.table.sql.statement_parsing import StatementParsing
 from penstock.table.sql.trees import (
@@ -28,7 +29,18 @@ UNITS = (
     "DOY", "ISOYEAR",
 )  # fmt: skip
 _GROUPINGS = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
+#: A number with an exponent, in a token that goes on to the number behind a sign.
+_SUMMAND = re.compile(r"[0-9.]+[eE][+-]?[0-9]+(?=[+-])")
 _INTERVAL_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def _moved(token: Token, place: int, line: int) -> Token:
+    """Move a token back to its place in a text without the space at a place."""
+    if token.start >= place:
+        token.start -= 1
+        token.end -= 1
+        token.col -= token.line == line
+    return token
 
 
 class FlinkTokenizer(tokens.Tokenizer):
@@ -63,10 +75,24 @@ class FlinkTokenizer(tokens.Tokenizer):
     #: Words that start statements in other dialects, which would be kept as text.
     COMMANDS: ClassVar[set[TokenType]] = set()
 
+    def tokenize(self, sql: str) -> list[Token]:
+        """Return the tokens of a text; sqlglot reads ``1e0+1`` as one number."""
+        found = super().tokenize(sql)
+        for token in found:
+            summand = _SUMMAND.match(token.text) if token.token_type == TokenType.NUMBER else None
+            if summand is not None:
+                place = token.start + summand.end()
+                return [
+                    _moved(each, place, token.line)
+                    for each in self.tokenize(f"{sql[:place]} {sql[place:]}")
+                ]
+        return found
+
 
 class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
     """Parser of Flink's SQL; functions remain calls by name, which the binder resolves."""
 
+    SUPPORTS_TABLE_QUERY: ClassVar[bool] = True
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {

@@ -29,6 +29,8 @@ _WANTED: Final = (
     ("Expected type", "a type was expected"),
     ("Expecting )", "')' was expected"),
 )
+#: Clauses that need FROM.
+_AFTER_FROM: Final = ("where", "group", "having")
 _TOKEN_PLACE: Final = re.compile(r"(.*) from \d+:(\d+)")
 
 
@@ -201,6 +203,13 @@ def _check_names(text: str, tree: Any) -> None:
             f'SQL parse failed. Encountered "SELECT" without columns: name some, or write *.\n'
             f"{text.strip()}"
         )
+    for select in tree.find_all(exp.Select):
+        clause = next((c for c in _AFTER_FROM if select.args.get(c)), None)
+        if clause is not None and not select.args.get("from_"):
+            raise SqlParserException(
+                f'SQL parse failed. Encountered "{clause.upper()}" without FROM: write FROM and a '
+                f"table before it, or (VALUES (0)).\n{text.strip()}"
+            )
     foreign = foreign_clause(tree)
     if foreign is not None:
         raise SqlParserException(
