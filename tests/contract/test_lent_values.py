@@ -104,6 +104,19 @@ def test_of_too_many_held_values_the_state_keeps_copies_of_the_oldest(lent, stat
     assert all(state.values[key] is not held[key] for key in state.copied)
 
 
+def test_too_many_parts_of_an_entry_are_copied_at_once(lent, state):
+    held = [[number] for number in range(3 * MOST)]
+    for key in ("a", "b"):
+        state.values[key] = held[key == "b" :: 2]
+        for part in state.values[key]:
+            lent.lend_part(state, state, key, part)
+    lent.settle()
+    assert touched(lent, state).count("b") <= MOST
+    assert len(state.copied) <= 4, "not for each part"
+    assert state.values["a"] == held[::2]
+    assert all(part is not mine for part, mine in zip(state.values["a"], held[::2], strict=True))
+
+
 def test_nothing_is_kept_once_it_is_over(lent, state):
     held = [1]
     lend(lent, state, 1, held)

@@ -10,7 +10,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from penstock._native.held_values cimport is_held, is_held_value
 from penstock._native.value_copies cimport never_changes
 
-from penstock.taskexecutor.state.lent_values import MOST, PART, part_from
+from penstock.taskexecutor.state.lent_values import MOST, PART, part_from_oldest
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *value)
@@ -122,8 +122,7 @@ cdef class LentValues:
         for slot in list(self.held):
             if not is_held(self.held[slot], VALUE):
                 del self.held[slot]
-        for slot in list(self.held)[: max(len(self.held) - <Py_ssize_t>MOST, 0)]:
-            part_from(*self.held.pop(slot)[:VALUE])
+        part_from_oldest(self.held, len(self.held) - <Py_ssize_t>MOST)
         self.limit = FEW + 2 * len(self.held)
 
     def hold(self):

@@ -10,6 +10,9 @@ from penstock.common.types import Row
 from penstock.errors import FormatError
 from penstock.formats.arrow_columns import ColumnMisfit, column_values
 from penstock.formats.arrow_types import columns_of
+from penstock.taskexecutor import compiled
+from penstock.taskexecutor.compiled import operator_loop
+from penstock.taskexecutor.copies.held_values import is_held
 
 ROW = Types.ROW_NAMED(["number", "name"], [Types.LONG(), Types.STRING()])
 ROWS = [Row(number=n, name=None if n == 2 else f"name {n}") for n in range(5)]
@@ -26,6 +29,28 @@ def stamped():
 def test_rows_are_those_it_was_made_of():
     assert batch().rows() == ROWS
     assert [type(row) for row in batch().rows()] == [Row] * 5
+
+
+@pytest.mark.parametrize("loop", [operator_loop, compiled])
+@pytest.mark.parametrize("made", [batch(), stamped()])
+def test_a_row_that_is_processed_has_no_other_owner(made, loop):
+    """State would take it for a value that a function holds, and copy it in the end."""
+    kept = []
+
+    class Keeping(loop.Input):
+        def process(self, value, timestamp):
+            assert not any(is_held((kept[n],), 0) for n in range(len(kept)))
+            kept.append(value)
+
+    class Emitting(loop.Output):
+        def collect(self, value, timestamp):
+            Keeping().process(value, timestamp)
+
+    Keeping().process_batch(made)
+    assert kept == ROWS
+    kept.clear()
+    Emitting().collect_batch(made)
+    assert kept == ROWS
 
 
 def test_tuples_and_values_are_records_as_well():

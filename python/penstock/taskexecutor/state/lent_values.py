@@ -71,8 +71,7 @@ class LentValues:
         for slot in list(self._lent):
             if not is_held(self._lent[slot], _VALUE):
                 del self._lent[slot]
-        for slot in list(self._lent)[: max(len(self._lent) - MOST, 0)]:
-            part_from(*self._lent.pop(slot)[:_VALUE])
+        part_from_oldest(self._lent, len(self._lent) - MOST)
         self._limit = _FEW + 2 * len(self._lent)
 
     def hold(self) -> None:
@@ -90,9 +89,25 @@ class LentValues:
         self._lent.clear()
 
 
-def part_from(state: Any, contents: Any, key: Any, element: Hashable) -> None:
-    """Store a copy of a value in its state; the holders keep the original."""
+def part_from_oldest(lent: dict[tuple[Any, Any, Any], tuple[Any, ...]], number: int) -> None:
+    """Store copies of the oldest values in their states; the holders keep the originals.
+
+    Args:
+        lent: The values, as in `LentValues`; those that are copied are removed.
+        number: The number of the oldest ones.
+    """
     from penstock.taskexecutor.compiled import ValueCopier
 
-    copier = ValueCopier(f"the state {state.name!r} keeps")
-    state.keep_copy(contents, key, element, copier.copied)
+    entries = set()
+    for slot in list(lent)[: max(number, 0)]:
+        state, contents, key, element, _ = lent.pop(slot)
+        if element is PART:
+            if slot[:2] in entries:
+                continue
+            entries.add(slot[:2])
+        copier = ValueCopier(f"the state {state.name!r} keeps")
+        state.keep_copy(contents, key, element, copier.copied)
+    # A state has copied all parts of these entries.
+    for slot in [slot for slot, (*_, element, _) in lent.items() if element is PART]:
+        if slot[:2] in entries:
+            del lent[slot]
