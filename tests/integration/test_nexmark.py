@@ -5,6 +5,7 @@ events over fifty seconds of event time, so that windows and sessions end; the t
 with two subtasks.
 """
 
+import itertools
 import re
 import sys
 from collections import Counter
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import pytest
 from penstock.network import runtime as runtime_here
+from penstock.table.connectors import file_formats
 
 # After the tests' path: a module of `benchmarks` has the name of one of the tests' folders.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from nexmark import events, frames, loops, patterns, program
+from nexmark import events, frames, loops, own_sql, patterns, program, run
+from nexmark.flink_sql import SQL
 from nexmark.forms import FORMS
 from nexmark.oracle import Oracle
 from nexmark.results import QUERIES, difference
@@ -26,6 +29,13 @@ pytestmark = pytest.mark.process
 EVENTS = 5000
 RATE = 100
 IN_PROCESS = {"execution.target": "in-process"}
+RECOVERING = {
+    **IN_PROCESS,
+    "execution.checkpointing.interval": "20 ms",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "9",
+    "restart-strategy.fixed-delay.delay": "1 ms",
+}
 AGGREGATING = ("Aggregate: ", "SlidingEventTimeWindows: ")
 
 
@@ -58,6 +68,30 @@ def test_a_job_has_the_result_of_duckdb(folder, oracle, form, query):
     _, stream = program.stream_of(form, query, folder, **IN_PROCESS)
     with stream.execute_and_collect() as results:
         assert difference(query, results, oracle.rows(query)) is None
+
+
+@pytest.mark.parametrize("query", ["q4", "q5", "q7", "q9", "q11", "q16", "q18", "q19", "q20"])
+def test_a_statement_whose_source_fails_has_the_result_of_duckdb(
+    folder, oracle, query, monkeypatch
+):
+    """Its operators continue from frequent checkpoints."""
+    read, places = file_formats.ParquetOfTable.parts, itertools.count()
+
+    def parts(self, file, first):
+        for part in read(self, file, first):
+            yield part
+            if next(places) in (5, 30):
+                raise OSError("on purpose")
+
+    monkeypatch.setattr(file_formats.ParquetOfTable, "parts", parts)
+    monkeypatch.setattr(file_formats, "_PART_ROWS", 100)
+    run.joined_files(folder)
+    env = own_sql.environment(folder)
+    for key, value in RECOVERING.items():
+        env.get_config().set(key, value)
+    found = own_sql.rows_of(env.sql_query(SQL[query]))
+    assert difference(query, found, oracle.rows(query)) is None
+    assert next(places) > 5
 
 
 @pytest.mark.parametrize("runtime", ["pure"])
