@@ -116,6 +116,8 @@ def test_writer_never_waits(plane, tmp_path):
         assert 0 < partition.buffers_in_use <= 8
     partition.finish()
     assert partition.buffers_in_use == partition.buffers_queued == 0
+    # Each region has all pages that are not open.
+    assert 500 // 8 <= partition.regions_written <= 500 // (8 - 2) + 1
     assert_all_returned(environment)
     other = plane.environment()
     assert read(plane, environment, other, local=False)[:-1] == values[::2]
@@ -128,7 +130,9 @@ def test_large_region(plane):
     partition = blocking(environment, 2, 600 * LEAST_PAGE)
     values = [bytes([n % 2]) + n.to_bytes(2, "big") * 400 for n in range(700)]
     plane.writing(partition).write(*values)
+    assert partition.regions_written == 0
     partition.finish()
+    assert partition.regions_written == 1
     for index in range(2):
         got = read(plane, environment, environment, local=True, subpartition=index)
         assert got == [*values[index::2], EndOfPartition()]

@@ -109,6 +109,7 @@ def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
     assert sum(int(mine[f"numBuffersIn{where}"]) for where in ("Local", "Remote")) > 0
     assert int(mine["numBuffersOut"]) > 0
     assert int(mine["numFiredTimers"]) == 0
+    assert mine["numRegionsWritten"] == "0"
     fired = [v for name, v in tasks.items() if re.search(r"Timed.*\.numFiredTimers$", name)]
     assert fired == ["5"]
     assert int(mine["initializationTime"]) >= 0

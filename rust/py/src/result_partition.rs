@@ -118,6 +118,12 @@ impl ResultPartition {
         py.detach(|| self.partition.totals().0)
     }
 
+    /// Regions that a blocking partition has written to its file.
+    #[getter]
+    fn regions_written(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.partition.regions_written())
+    }
+
     /// Sends a serialized event to every subpartition, behind what was written.
     ///
     /// With the GIL, as nothing here waits: all tasks of a worker send barriers at once, and who

@@ -116,6 +116,7 @@ def publish_task_metrics(
     _publish(metrics, "numBytesOut", bytes_out)
     _publish(metrics, "numFiredTimers", lambda: chain.fired_timers)
     _publish(metrics, "numBuffersOut", lambda: sum(p.buffers_out for p in partitions))
+    _publish(metrics, "numRegionsWritten", lambda: sum(p.regions_written for p in partitions))
     metrics["Shuffle.Netty.Output.Buffers.outputQueueLength"] = lambda: sum(
         p.buffers_queued for p in partitions
     )

@@ -79,6 +79,8 @@ struct FileState {
     /// Offsets of the pages in the next region, by address: those of broadcast data belong to
     /// every subpartition and are written once.
     placed: HashMap<usize, u64>,
+    /// Number of regions in the file.
+    regions: u64,
     error: Option<Error>,
 }
 
@@ -92,6 +94,7 @@ impl PartitionFile {
                 region: Vec::new(),
                 end: 0,
                 placed: HashMap::new(),
+                regions: 0,
                 error: None,
             }),
         }
@@ -111,20 +114,24 @@ impl PartitionFile {
         offset
     }
 
-    /// Writes the next region, so that its pages are free; does nothing once failed or released.
+    /// Writes the next region, so that its pages are free; does nothing if it is empty, or once
+    /// failed or released.
     pub(crate) fn write_region(&self) {
         let (file, pages) = {
             let mut state = self.state.lock();
             state.placed.clear();
             (state.file.clone(), std::mem::take(&mut state.region))
         };
-        let Some(file) = file else {
+        let (Some(file), false) = (file, pages.is_empty()) else {
             return;
         };
         let result = write_pages(&file, &pages);
         let mut state = self.state.lock();
         match result {
-            Ok(()) => state.written = state.end,
+            Ok(()) => {
+                state.written = state.end;
+                state.regions += 1;
+            }
             Err(error) => {
                 let doing = format!(
                     "writing a blocking partition into {}, after {} bytes ({REMEDY})",
@@ -145,6 +152,11 @@ impl PartitionFile {
         file.read_exact_at(&mut bytes, extent.offset)
             .map_err(|error| Error::io("reading a blocking partition", &error))?;
         Ok(bytes)
+    }
+
+    /// Returns the number of regions in the file.
+    pub(crate) fn regions(&self) -> u64 {
+        self.state.lock().regions
     }
 
     /// Returns the first failed write.

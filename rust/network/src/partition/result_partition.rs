@@ -436,6 +436,12 @@ impl ResultPartition {
             })
     }
 
+    /// Returns the number of regions that a blocking partition has written to its file.
+    #[must_use]
+    pub fn regions_written(&self) -> u64 {
+        self.shared.regions_written()
+    }
+
     fn no_such(&self, index: usize) -> Error {
         Error::IllegalState(format!(
             "subpartition {index} of a partition with {}",

@@ -349,6 +349,13 @@ impl PartitionShared {
         self.stored.as_ref().and_then(|stored| stored.file.error())
     }
 
+    /// Returns the number of regions in the file of a blocking partition, and 0 for others.
+    pub(crate) fn regions_written(&self) -> u64 {
+        self.stored
+            .as_ref()
+            .map_or(0, |stored| stored.file.regions())
+    }
+
     /// Writes the finished pages of a blocking partition as a region of its file, one consumer after
     /// the other; does nothing for other partitions.
     pub(crate) fn write_region(&self) {

@@ -54,6 +54,10 @@ _LEAST_PAGE_BYTES = 1 << 10
 """Size of the smallest page."""
 _PAGES_PER_OPEN_ONE = 4
 """Number of pages for each open one, if their size allows it: the other ones make up a region."""
+_WRITE_BYTES = 256 << 10
+"""Limit of one write, beside a single page."""
+_WRITE_PAGES = 1024
+"""Number of pages that the system accepts in one write."""
 
 
 def allocate_pages(
@@ -86,41 +90,52 @@ class PartitionFile:
             list(directories), "a blocking partition", "partition"
         )
         self._file: IO[bytes] | None = os.fdopen(descriptor, "r+b", buffering=0)
+        self._written = 0
+        self._region: list[BufferSlice] = []
         self._end = 0
         # Broadcast pages belong to every subpartition and are written once.
         self._placed: dict[MemorySegment, int] = {}
+        self.regions = 0
         self.error: NetworkError | None = None
 
-    def begin_region(self) -> None:
-        """Begin a region: the pages of the last one are used again."""
+    def place(self, page: BufferSlice) -> int:
+        """Add a page to the next region unless the region has it, and return its offset.
+
+        The region recycles the page when it is written.
+        """
+        segment = page.parent._segment
+        with self._lock:
+            if (placed := self._placed.get(segment)) is not None:
+                page.recycle()
+                return placed
+            offset = self._placed[segment] = self._end
+            self._end += page.size
+            self._region.append(page)
+            return offset
+
+    def write_region(self) -> None:
+        """Write the next region, so that its pages are free.
+
+        Do nothing if it is empty, and only free the pages once failed or released.
+        """
         with self._lock:
             self._placed.clear()
-
-    def append(self, page: BufferSlice) -> int | None:
-        """Write a page unless the region has it, and return its offset; None once released."""
-        segment, data = page.parent._segment, page._readable()
-        with self._lock:
-            if self._file is None:
-                return None
-            if (placed := self._placed.get(segment)) is not None:
-                return placed
-            offset = self._end
-            try:
-                while len(data):
-                    written = os.pwrite(self._file.fileno(), data, self._end)
-                    self._end += written
-                    data = data[written:]
-            except OSError as error:
-                self.error = NetworkError(
-                    f"writing a blocking partition into {self._directory}, after {offset} bytes "
-                    f"({REMEDY}): {error}"
-                )
-                # The written data is of no further use.
-                self._file.close()
-                self._file = None
-                return None
-            self._placed[segment] = offset
-            return offset
+            pages, self._region = self._region, []
+            if self._file is not None and pages:
+                try:
+                    _write_pages(self._file.fileno(), [page._readable() for page in pages])
+                    self._written = self._end
+                    self.regions += 1
+                except OSError as error:
+                    self.error = NetworkError(
+                        f"writing a blocking partition into {self._directory}, after "
+                        f"{self._written} bytes ({REMEDY}): {error}"
+                    )
+                    # The written data is of no further use.
+                    self._file.close()
+                    self._file = None
+        for page in pages:
+            page.recycle()
 
     def read(self, offset: int, size: int) -> bytearray | None:
         """Read written data; return None once released.
@@ -145,6 +160,24 @@ class PartitionFile:
             if self._file is not None:
                 self._file.close()
                 self._file = None
+
+
+def _write_pages(descriptor: int, pages: list[memoryview]) -> None:
+    """Append pages to a file, many in one call."""
+    first = 0
+    while first < len(pages):
+        last, size = first + 1, len(pages[first])
+        while last < min(len(pages), first + _WRITE_PAGES) and (
+            size + len(pages[last]) <= _WRITE_BYTES
+        ):
+            size += len(pages[last])
+            last += 1
+        written = os.writev(descriptor, pages[first:last])
+        while first < len(pages) and written >= len(pages[first]):
+            written -= len(pages[first])
+            first += 1
+        if written:
+            pages[first] = pages[first][written:]
 
 
 @dataclass(frozen=True)
@@ -231,8 +264,8 @@ class BlockingSubpartition(Subpartition):
         for view in views:
             view.notify_data_available()
 
-    def write_finished(self) -> None:
-        """Move finished buffers to the current region of the file, so that their pages are free."""
+    def place_finished(self) -> None:
+        """Move finished buffers to the next region of the file."""
         with self._lock:
             while self._pending:
                 consumer = self._pending[0]
@@ -242,23 +275,25 @@ class BlockingSubpartition(Subpartition):
                     return
                 self._pending.popleft()
                 page = consumer.build()
-                if page.size and (offset := self._file.append(page)) is not None:
-                    self._index(offset, page)
-                page.recycle()
+                size, data_type = page.size, page.data_type
+                if size:
+                    self._index(self._file.place(page), size, data_type)
+                else:
+                    page.recycle()
                 consumer.close()
 
-    def _index(self, offset: int, page: BufferSlice) -> None:
+    def _index(self, offset: int, size: int, data_type: DataType) -> None:
         """Add a page to the index: to the buffer that it continues, if that has room."""
-        if self._extents and page.data_type.is_buffer:
-            start, size, data_type = self._extents[-1]
+        if self._extents and data_type.is_buffer:
+            last = self._extents[-1]
             if (
-                data_type is page.data_type
-                and start + size == offset
-                and size + page.size <= self._buffer_bytes
+                last.data_type is data_type
+                and last.offset + last.size == offset
+                and last.size + size <= self._buffer_bytes
             ):
-                self._extents[-1] = Extent(start, size + page.size, data_type)
+                self._extents[-1] = Extent(last.offset, last.size + size, data_type)
                 return
-        self._extents.append(Extent(offset, page.size, page.data_type))
+        self._extents.append(Extent(offset, size, data_type))
         self.total_buffers += 1
 
     # -- the reading side -----------------------------------------------------------------

@@ -406,6 +406,11 @@ class ResultPartition:
         """Number of buffers and events added since the start."""
         return sum(subpartition.total_buffers for subpartition in self._subpartitions)
 
+    @property
+    def regions_written(self) -> int:
+        """Number of regions that a blocking partition has written to its file."""
+        return 0 if self._stored is None else self._stored.file.regions
+
     def next_task_event(self, timeout_ms: int) -> bytes | None:
         """Return the next event that a consumer sent to this task, or None.
 
@@ -451,10 +456,10 @@ class ResultPartition:
         """Write the finished pages of a blocking partition: one consumer after the other."""
         if self._stored is None:
             return
-        self._stored.file.begin_region()
         for subpartition in self._subpartitions:
             if isinstance(subpartition, BlockingSubpartition):
-                subpartition.write_finished()
+                subpartition.place_finished()
+        self._stored.file.write_region()
 
     def _publish(self) -> None:
         """Allow the readers of a blocking partition to start."""
