@@ -250,16 +250,6 @@ def test_the_memory_of_a_stored_output_is_free_after_a_failure(
     assert memory.outputs.available_bytes == 256 << 10
 
 
-def test_too_little_memory_for_a_stored_output_fails_the_task(invokable: type[Invokable]) -> None:
-    setup = Setup(descriptor=STORING).run()
-    assert setup.end() == ["FAILED"]
-    failure = setup.listener.failure
-    assert failure is not None
-    assert failure.qualname == "InsufficientBuffersError"
-    for part in ("2 subtasks", "3072 bytes", "taskmanager.memory.managed.size"):
-        assert part in failure.message
-
-
 def test_final_accumulators_come_with_the_end(invokable: type[Invokable]) -> None:
     invokable.on_invoke = lambda self: self.environment.report_accumulators({"n": 3})
     setup = Setup().run()

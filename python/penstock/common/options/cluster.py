@@ -169,7 +169,8 @@ MANAGED_MEMORY: Final = Option(
     512 << 20,
     "memory of a TaskExecutor, shared by its slots, for sorting in BATCH jobs: three quarters for "
     "keyed inputs, beside at least 1 mb for each sort, and a quarter for the output of stages, "
-    "which needs some; the rest is sorted on disk, in `io.tmp.dirs`",
+    "beside at least 1 kb for each subtask that reads it; the rest is sorted on disk, in "
+    "`io.tmp.dirs`",
     alternate_keys=("taskmanager.memory.size",),
     scope="cluster",
 )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.options.cluster import MANAGED_MEMORY
-from penstock.errors import InsufficientBuffersError
-
 if TYPE_CHECKING:
     from penstock.network import NetworkEnvironment, ResultPartition
     from penstock.rpc.task_deployment import PartitionDescriptor
     from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
-#: A stored output needs a page of this size for each subpartition, and one more.
+#: A stored output needs a page of this size for each subpartition, and one more.  It gets them even
+#: if less is free, as a sort gets its least memory: many tasks of a slot may store at a time.
 LEAST_PAGE_BYTES: Final = 1 << 10
 
 #: It takes this part of the free memory: other tasks of the slot begin later, and need some, too.
@@ -37,7 +35,7 @@ def create_partition(
         owner: The task; it releases the memory when the partition is finished.
 
     Raises:
-        InsufficientBuffersError: Too few network buffers or too little managed memory is free.
+        InsufficientBuffersError: Too few network buffers are free.
     """
     arguments = (
         descriptor.partition_id,
@@ -54,16 +52,11 @@ def create_partition(
 def reserve(memory: MemoryManager, owner: object, num_subpartitions: int) -> int:
     """Reserve the managed memory of a stored output, and return its size in bytes.
 
-    Raises:
-        InsufficientBuffersError: Less is free than the output needs.
+    The least size is returned also if it is not free, and is not counted then.
     """
     least = (num_subpartitions + 1) * LEAST_PAGE_BYTES
-    for size in (min(memory.available_bytes // PART_OF_FREE, MOST_BYTES), least):
-        if size >= least and memory.reserve(owner, size):
-            return size
-    raise InsufficientBuffersError(
-        f"the output for {num_subpartitions} subtasks of the next stage needs at least {least} "
-        f"bytes of managed memory to be sorted in; {memory.available_bytes} of the "
-        f"{memory.size_bytes} bytes for such outputs are free in this slot. Raise "
-        f"{MANAGED_MEMORY.key!r}, or lower the parallelism."
-    )
+    part = min(memory.available_bytes // PART_OF_FREE, MOST_BYTES)
+    if part > least and memory.reserve(owner, part):
+        return part
+    memory.reserve(owner, least)
+    return least
