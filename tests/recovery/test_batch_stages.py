@@ -5,6 +5,7 @@ worker.  Method: real processes of the local target, whose functions record wher
 expected results do not depend on that.
 """
 
+import ctypes
 import os
 import resource
 import signal
@@ -163,6 +164,47 @@ def test_the_error_names_a_full_disk(tmp_path, monkeypatch, runtime):
     ).set_parallelism(2).print()
     with pytest.raises(NetworkError, match=r"writing a blocking partition into .*io\.tmp\.dirs"):
         env.execute()
+
+
+class DiesWithinARegion(Noted):
+    """Forwards elements; the kernel kills the first attempt's process within a write to its file.
+
+    The write ends at the limit of the file, in the middle of a region, and the next one is fatal:
+    no handler runs, as after ``kill -9``.
+    """
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        if runtime_context.get_attempt_number() == 0:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+            # The interpreter ignores the signal, and changes that only in the main thread.
+            ctypes.CDLL(None).signal(signal.SIGXFSZ, signal.SIG_DFL.value)
+
+    def map(self, value):
+        return value * 1000
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+def test_a_worker_that_dies_within_a_region_loses_it(tmp_path, monkeypatch, runtime):
+    """No reader takes the half-written file for a whole one, and nothing of it is left."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    notes, files = tmp_path / "notes", tmp_path / "files"
+    notes.mkdir()
+    files.mkdir()
+    env = environment(1, **{"io.tmp.dirs": str(files)})
+    lengths = (
+        env.from_collection(WORDS, Types.STRING())
+        .map(DiesWithinARegion(notes, "words", 1), Types.STRING())
+        .rebalance()
+        .map(len, Types.INT())
+        .set_parallelism(2)
+    )
+    with lengths.execute_and_collect() as results:
+        assert list(results) == [6000] * len(WORDS)
+    (first, second) = noted(notes)
+    assert first[3] != second[3]
+    assert list(files.iterdir()) == []
 
 
 def test_missing_shuffle_modes_are_rejected():
