@@ -127,8 +127,8 @@ def test_a_key_of_none_is_refused(orders):
         write([change(RowKind.INSERT, 1, None)], sink)
 
 
-def records_of(*builder_calls):
-    builder = KafkaRecordSerializationSchema.builder().set_topic("orders")
+def records_of(*builder_calls, topic="orders"):
+    builder = KafkaRecordSerializationSchema.builder().set_topic(topic)
     builder.set_value_serialization_schema(
         JsonRowSerializationSchema.builder().with_type_info(ORDER).build()
     )

@@ -60,6 +60,19 @@ class Expression:
         """Use `field`, `element`, `lit` and the functions beside them."""
         self.node = node
 
+    if not TYPE_CHECKING:  # for type checkers, an expression has no other attributes
+
+        def __getattr__(self, name: Text) -> Any:
+            """Explain how to read a field of a field.
+
+            Raises:
+                AttributeError: Always.
+            """
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; for the field "
+                f"{name!r} of this value write .field({name!r})"
+            )
+
     # Arithmetic -------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Expression:

@@ -43,7 +43,11 @@ class _Writer:
     """
 
     def __init__(self) -> None:
-        self.scope: dict[str, Any] = {"row_field": _row_field, "make_row": _make_row}
+        self.scope: dict[str, Any] = {
+            "item": _item,
+            "row_field": _row_field,
+            "make_row": _make_row,
+        }
         self._count = 0
 
     def written(self, node: n.Node) -> str:
@@ -55,7 +59,7 @@ class _Writer:
             case n.Field() if node.record_class is not None:
                 return f"{self.written(node.container)}.{node.key}"
             case n.Field():
-                return f"{self._operand(node.container)}[{node.key!r}]"
+                return f"item({self.written(node.container)}, {node.key!r})"
             case n.Literal():
                 plain = type(node.value) in _PLAIN
                 return f"({node.value!r})" if plain else self._kept(node.value)
@@ -111,6 +115,20 @@ class _Writer:
     def _name(self, prefix: str) -> str:
         self._count += 1
         return f"{prefix}{self._count}"
+
+
+def _item(value: Any, key: int | str) -> Any:
+    """Return a field of a value without a declared type.
+
+    Raises:
+        TypeError: The value has no fields, or none with that name.
+    """
+    try:
+        return value[key]
+    except TypeError:
+        if isinstance(key, str) and hasattr(value, key):
+            return getattr(value, key)
+        raise TypeError(f"field({key!r}): {value!r:.200} has no such field") from None
 
 
 def _row_field(row: Any, name: str, position: int) -> Any:

@@ -1,6 +1,7 @@
 """JdbcSink over SQLite: batches, retries, and the fate of rows at checkpoints and failures."""
 
 import pickle
+import re
 import sqlite3
 import sys
 import threading
@@ -8,7 +9,7 @@ import types
 from dataclasses import dataclass
 
 import pytest
-from penstock.common import Row, Types
+from penstock.common import Row, RowKind, Types
 from penstock.connectors.jdbc import batch_writer as jdbc
 from penstock.connectors.jdbc.connection import styled
 from penstock.datastream.connectors.jdbc import (
@@ -151,6 +152,17 @@ def test_errors_name_the_statement(database):
         pytest.raises(FormatError, match="1 fields, not the 2"),
     ):
         test.process_element((1,))
+
+
+def test_an_error_names_the_sink_that_applies_changes(database, caplog):
+    hint = r"rows of the kind -D, .*JdbcSink\.upsert applies changes by key"
+    with harness(options(database), sql="INSERT INTO t VALUES (?, ?)") as test:
+        test.process_element(Row(1, "a"))
+        test.process_element(Row.of_kind(RowKind.DELETE, 1, "a"))
+        with pytest.raises(SinkError, match=f"UNIQUE.*{hint}"):
+            test.snapshot(1)
+    [logged] = caplog.messages
+    assert re.search(hint, logged)
 
 
 def test_marks_of_other_packages():

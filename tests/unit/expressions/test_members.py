@@ -85,3 +85,12 @@ def test_comparisons_that_cannot_hold_name_what_to_write(expression, message):
     with pytest.raises(InvalidProgramError) as caught:
         check(expression.node, [CLICK])
     assert message in str(caught.value)
+
+
+def test_fields_of_objects_without_a_type_are_attributes():
+    assert field("place").field("town")(RED) == "Rome"
+    assert [field("town")(value) for value in ({"town": "Oslo"}, Place("Rome"))] == ["Oslo", "Rome"]
+    with pytest.raises(TypeError, match=r"field\('twon'\): Place\(.*has no such field"):
+        field("twon")(RED.place)
+    with pytest.raises(AttributeError, match=r"write \.field\('town'\)"):
+        _ = field("place").town

@@ -84,7 +84,12 @@ class BatchWriter(BufferingWriter[Any]):
 
     Args:
         sink: The sink.
+
+    Attributes:
+        hint: What errors add about the rows so far, after a semicolon.
     """
+
+    hint = ""
 
     def __init__(self, sink: StatementSink) -> None:
         self._sink = sink
@@ -133,11 +138,12 @@ class BatchWriter(BufferingWriter[Any]):
                 if is_final(error):
                     raise SinkError(
                         f"{what}, and a retry would not help: {type(error).__name__}: "
-                        f"{error}{remedy(error)}"
+                        f"{error}{remedy(error)}{self.hint}"
                     ) from error
                 if attempt == retries or closed.wait(_PAUSE_S * (attempt + 1)):
                     raise SinkError(
                         f"{what}, tried {attempt + 1} times: {type(error).__name__}: {error}"
+                        f"{self.hint}"
                     ) from error
             else:
                 return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.common.change_rows import kind_of_change
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.record_types import as_row_type
+from penstock.common.row_kind import RowKind
 from penstock.connectors.jdbc.batch_writer import BatchWriter, RowValues
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of
 from penstock.connectors.jdbc.execution_options import JdbcExecutionOptions
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["JdbcExecutionOptions", "JdbcSink"]
+
+logger = logging.getLogger(__name__)
 
 
 @checks_arguments
@@ -156,6 +161,12 @@ class _RowWriter(BatchWriter):
         super().__init__(sink)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Buffer a row."""
+        """Buffer a row; the first one that is no insertion is logged."""
         del context
+        if not self.hint and (kind := kind_of_change(element)) is not RowKind.INSERT:
+            self.hint = (
+                f"; there are rows of the kind {kind}, for which JdbcSink.sink executes the same "
+                "statement: JdbcSink.upsert applies changes by key"
+            )
+            logger.warning("%s, %r%s", self._sink.connection.shown, self._sink.sql, self.hint)
         self.keep([self._values(element)])
