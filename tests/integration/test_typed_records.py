@@ -15,6 +15,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.delta import DeltaSink, DeltaSource
 from penstock.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from penstock.expressions import field
+from penstock.table import StreamTableEnvironment
 from pyiceberg.catalog import load_catalog
 from support.environments import in_process
 
@@ -100,4 +101,19 @@ def test_a_table_of_a_lake_is_written_from_records_and_read_as_records(lake, tmp
         source = IcebergSource.for_snapshot("db.t", catalog=catalog)
     rows = in_process(1).from_source(source, WatermarkStrategy.no_watermarks(), "lake")
     with rows.as_records(Order).execute_and_collect() as found:
+        assert sorted(found, key=lambda order: order.number) == orders
+
+
+def test_a_table_of_records_has_their_fields_as_columns():
+    rome = Place("Rome", 7)
+    orders = [
+        Order(1, State.PAID, datetime.datetime(2026, 3, 8, 2, 30), rome, ("a", "b"), [rome]),
+        Order(2, State.OPEN, datetime.datetime(2026, 3, 8), None, ("", "c"), []),
+    ]
+    env = in_process(2)
+    tables = StreamTableEnvironment.create(env)
+    table = tables.from_data_stream(env.from_collection(orders, Types.of(Order)))
+    towns = table.where(table.state == "paid").select(table.to.town)
+    assert [tuple(row) for row in towns.execute().collect()] == [("Rome",)]
+    with tables.to_data_stream(table).as_records(Order).execute_and_collect() as found:
         assert sorted(found, key=lambda order: order.number) == orders

@@ -20,6 +20,7 @@ import datetime
 import decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.records import plain_values
 from penstock.common.types import Row
 from penstock.serialization.code_pickle import dumps
 from penstock.serialization.imports import unpickled
@@ -210,16 +211,23 @@ def arrow_array(values: Sequence[Any], data_type: types.DataType) -> pa.Array:
 
 
 def field_value(row: Any, position: int, name: str) -> Any:
-    """Return a field of a Row, tuple, list, dictionary or object; None for None."""
+    """Return a field of a Row, tuple, list, dictionary or object; None for None.
+
+    Members of enums, which records of a class may have, become their values.
+    """
     if row is None:
         return None
-    if isinstance(row, dict):
-        return row.get(name)
     if isinstance(row, Row) and hasattr(row, "_fields"):
         return row[name]
-    if isinstance(row, (Row, tuple, list)):
+    if isinstance(row, Row) or type(row) in (tuple, list):
         return row[position]
-    return getattr(row, name)
+    if isinstance(row, dict):
+        found = row.get(name)
+    elif isinstance(row, (tuple, list)):
+        found = row[position]
+    else:
+        found = getattr(row, name)
+    return plain_values([found])[0]
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:

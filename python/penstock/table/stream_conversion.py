@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from penstock.common.record_types import as_row_type
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
@@ -151,8 +152,7 @@ class StreamSource(TableSource):
 
 def _fields_of(stream: Any) -> tuple[list[RowField], bool]:
     """Return the fields of a stream's records, and whether the records have any."""
-    declared = stream.get_type()
-    kind = data_type_of(declared)
+    kind = data_type_of(as_row_type(stream.get_type()))
     if isinstance(kind, RowType):
         return list(kind.fields), True
     return [RowField("f0", as_of_record(kind))], False
