@@ -388,6 +388,21 @@ def test_states_hold_what_dictionaries_and_lists_hold(name, runtime):
     machine.TestCase().runTest()
 
 
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", BACKENDS)
+def test_the_internal_state_of_a_map_reads_and_writes_the_map(name, runtime):
+    backend = BACKENDS[name](runtime)
+    backend.select("a", None)
+    internal = backend.map_state.get_internal_state()
+    internal.put("x", 1)
+    backend.map_state.put("y", 2)
+    backend.select("b", None)
+    assert internal.get("x") is None
+    backend.select("a", None)
+    assert sorted(internal.items()) == sorted(backend.map_state.items()) == [("x", 1), ("y", 2)]
+    backend.dispose()
+
+
 @pytest.fixture(params=RUNTIMES)
 def rows(request):
     backend = Rows(request.param, cache_bytes=100 * 64)

@@ -114,6 +114,10 @@ class ElementMapState(ElementState):
         #: Recently used numbers and texts, and the ends of their rows' keys.
         self._suffixes: dict[Any, bytes] = {}
 
+    def get_internal_state(self) -> ElementMapState:
+        """Return the state itself, which has the methods of the map in PyFlink's workers."""
+        return self
+
     def check_keys(self, check: ValueCheck | None) -> None:
         """Let ``check`` raise on keys that the declared type cannot hold; None for no check."""
         self._check_key = check

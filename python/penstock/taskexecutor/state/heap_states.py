@@ -302,6 +302,10 @@ class MapOperations(HeapState):
         """Return whether the key exists."""
         raise NotImplementedError(type(self).__name__ + ".contains")
 
+    def get_internal_state(self) -> MapOperations:
+        """Return the state itself, which has the methods of the map in PyFlink's workers."""
+        return self
+
     def check_keys(self, check: ValueCheck | None) -> None:
         """Set the check of keys against the declared type; None checks nothing."""
         self._check_key = check
