@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.options.value_types import ChoiceType
 from penstock.table.connectors.interfaces import TableContext, TableSource
 from penstock.table.connectors.registry import connector_of
 from penstock.table.exceptions import TableException, ValidationException
@@ -23,7 +24,14 @@ from penstock.table.resolved_schema import (
     ResolvedSchema,
 )
 from penstock.table.schema_resolution import resolve_schema
-from penstock.table.table_options import DYNAMIC_OPTIONS, SOURCE_IDLE_TIMEOUT
+from penstock.table.table_options import (
+    ALIGNMENT_GROUP,
+    ALIGNMENT_MAX_DRIFT,
+    ALIGNMENT_UPDATE_INTERVAL,
+    DYNAMIC_OPTIONS,
+    SOURCE_IDLE_TIMEOUT,
+    WATERMARK_EMIT_STRATEGY,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +44,15 @@ if TYPE_CHECKING:
     from penstock.table.plan.nodes import Node
     from penstock.table.table_config import TableConfig
 
-_TIMES: Final = {SOURCE_IDLE_TIMEOUT: OptionSpec(duration_ms)}
+_WATERMARK_OPTIONS: Final = {
+    SOURCE_IDLE_TIMEOUT: OptionSpec(duration_ms),
+    # A watermark after each row is one of the times at which on-periodic may emit it.
+    WATERMARK_EMIT_STRATEGY: OptionSpec(ChoiceType("on-periodic", "on-event").parse),
+    ALIGNMENT_GROUP: OptionSpec(str),
+    ALIGNMENT_MAX_DRIFT: OptionSpec(duration_ms),
+    ALIGNMENT_UPDATE_INTERVAL: OptionSpec(duration_ms),
+}
+"""Options of watermarks, which a table of any connector accepts."""
 
 
 class Planner:
@@ -179,7 +195,7 @@ class Planner:
             )
         options = {**table.options, **(hints or {})}
         options.pop("connector", None)
-        options.pop(SOURCE_IDLE_TIMEOUT, None)
+        options = {key: text for key, text in options.items() if key not in _WATERMARK_OPTIONS}
         return TableContext(
             identifier.as_summary_string(),
             self.resolved(table),
@@ -209,10 +225,9 @@ class Planner:
         source = connector_of(options, name).source(context)
         origin = tuple(sorted(options.items()))
         node = scan_node(name, source, context.schema, self.context(), origin)
-        if isinstance(node, n.AssignWatermarks) and SOURCE_IDLE_TIMEOUT in options:
-            timeout = {SOURCE_IDLE_TIMEOUT: options[SOURCE_IDLE_TIMEOUT]}
-            values = read_options(f"table {name}", timeout, _TIMES)
-            node = replace(node, idle_timeout_ms=values[SOURCE_IDLE_TIMEOUT])
+        idle_timeout_ms = _watermark_options(name, options)
+        if isinstance(node, n.AssignWatermarks) and idle_timeout_ms is not None:
+            node = replace(node, idle_timeout_ms=idle_timeout_ms)
         return node
 
     def described(self, path: Sequence[str]) -> Node | None:
@@ -364,6 +379,30 @@ def _with_computed(node: Node, resolved: ResolvedSchema) -> Node:
         for column in resolved.columns
     ]
     return n.project(node, expressions, names)
+
+
+def _watermark_options(name: str, options: Mapping[str, str]) -> int | None:
+    """Check a table's options of watermarks, and return its idle timeout in ms, or None.
+
+    Raises:
+        ValidationException: A value is invalid, or the table asks for watermark alignment.
+    """
+    given = {key: text for key, text in options.items() if key in _WATERMARK_OPTIONS}
+    values = read_options(f"table {name}", given, _WATERMARK_OPTIONS)
+    group, drift_ms = values[ALIGNMENT_GROUP], values[ALIGNMENT_MAX_DRIFT]
+    if (group is None) != (drift_ms is None):
+        raise ValidationException(
+            f"'{ALIGNMENT_GROUP}' and '{ALIGNMENT_MAX_DRIFT}' must be set when configuring "
+            f"watermark alignment of table {name}"
+        )
+    if group is not None:
+        raise ValidationException(
+            f"Table {name} has the option '{ALIGNMENT_GROUP}', but sources of tables cannot wait "
+            "for each other: remove the option, or pass a strategy with "
+            "with_watermark_alignment(…) to from_source, and the stream to from_data_stream"
+        )
+    timeout_ms: int | None = values[SOURCE_IDLE_TIMEOUT]
+    return timeout_ms
 
 
 def _with_watermark(node: Node, resolved: ResolvedSchema) -> Node:

@@ -27,6 +27,12 @@ IDLE_TIMEOUT: Final = "table.exec.source.idle-timeout"
 SOURCE_IDLE_TIMEOUT: Final = "scan.watermark.idle-timeout"
 """The same for one table, an option of any connector."""
 
+WATERMARK_EMIT_STRATEGY: Final = "scan.watermark.emit.strategy"
+ALIGNMENT_GROUP: Final = "scan.watermark.alignment.group"
+ALIGNMENT_MAX_DRIFT: Final = "scan.watermark.alignment.max-drift"
+ALIGNMENT_UPDATE_INTERVAL: Final = "scan.watermark.alignment.update-interval"
+"""Further options of watermarks that any connector has."""
+
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 AGGREGATE_PHASES: Final = "table.optimizer.agg-phase-strategy"
 REUSE_SUB_PLAN: Final = "table.optimizer.reuse-sub-plan-enabled"

@@ -355,3 +355,32 @@ def test_a_table_has_an_idle_timeout_of_its_own():
     assert tables.sql_query(f"SELECT * FROM t {hint}").plan_node.idle_timeout_ms == 120_000
     with pytest.raises(ValidationException, match="'soon' for option"):
         tables.sql_query("SELECT * FROM u")
+
+
+def test_a_table_has_further_options_of_watermarks():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.execute_sql(
+        "CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen')"
+    )
+
+    def plan(**options):
+        given = ", ".join(
+            f"'scan.watermark.{key.replace('__', '-').replace('_', '.')}' = '{value}'"
+            for key, value in options.items()
+        )
+        return tables.sql_query(f"SELECT * FROM t /*+ OPTIONS({given}) */").plan_node
+
+    plain = tables.sql_query("SELECT * FROM t").plan_node
+    assert plan(emit_strategy="on-event").idle_timeout_ms is plain.idle_timeout_ms
+    plan(emit_strategy="on-periodic", alignment_update__interval="1 s")
+    with pytest.raises(ValidationException, match="on-periodic or on-event"):
+        plan(emit_strategy="often")
+    for half in ({"alignment_group": "g"}, {"alignment_max__drift": "1 s"}):
+        with pytest.raises(ValidationException, match="must be set when configuring"):
+            plan(**half)
+    with pytest.raises(ValidationException, match="cannot wait for each other: remove"):
+        plan(alignment_group="g", alignment_max__drift="1 s")
+    with pytest.raises(ValidationException, match="'far' for option"):
+        plan(alignment_group="g", alignment_max__drift="far")
+    with pytest.raises(ValidationException, match="Unsupported options"):
+        plan(emit_interval="1 s")
