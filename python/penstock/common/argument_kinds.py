@@ -49,6 +49,7 @@ _CLASSES: Final = frozenset(
     {
         "BucketAssigner",
         "CheckpointingMode",
+        "Configuration",
         "ExternalizedCheckpointRetention",
         "FileEnumeratorProvider",
         "FileSplitAssignerProvider",

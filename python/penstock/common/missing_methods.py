@@ -228,7 +228,29 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
     "Types": {
         **dict.fromkeys(("EITHER", "GENERIC", "SET", "VALUE"), "write PICKLED_BYTE_ARRAY()"),
         **dict.fromkeys(("ENUM", "POJO"), "write of(Class)"),
+        **dict.fromkeys(("ARRAY", "MULTISET"), "write LIST(type), or OBJECT_ARRAY(type)"),
+        **dict.fromkeys(("BIGINT", "INT64"), "write LONG()"),
+        **dict.fromkeys(("BINARY", "BYTES", "VARBINARY"), "write PRIMITIVE_ARRAY(Types.BYTE())"),
+        **dict.fromkeys(("DATETIME", "LOCAL_DATE_TIME", "TIMESTAMP"), "write SQL_TIMESTAMP()"),
+        **dict.fromkeys(("DATE", "LOCAL_DATE"), "write SQL_DATE()"),
+        **dict.fromkeys(("DECIMAL", "NUMERIC"), "write BIG_DEC()"),
+        **dict.fromkeys(("DICT", "JSON"), "write MAP(key_type, value_type), or STRING() for text"),
+        **dict.fromkeys(("INTEGER", "INT32"), "write INT()"),
+        **dict.fromkeys(("LOCAL_TIME", "TIME"), "write SQL_TIME()"),
+        **dict.fromkeys(("STR", "TEXT", "VARCHAR"), "write STRING()"),
+        **dict.fromkeys(("TIMESTAMP_LTZ", "TIMESTAMP_TZ"), "write INSTANT()"),
+        "BOOL": "write BOOLEAN()",
+        "NAMED_ROW": "it is ROW_NAMED",
     },
+    "Duration": {
+        unit: f"write of_{unit}(…)" for unit in ("days", "hours", "minutes", "seconds", "millis")
+    }
+    | {"milliseconds": "write of_millis(…)", "of": "write of_seconds(…), of_millis(…), …"},
+    "Time": {
+        f"of_{unit}": f"write {unit}(…), or Duration.of_{unit}(…)"
+        for unit in ("days", "hours", "minutes", "seconds")
+    }
+    | {"of_millis": "write milliseconds(…)", "of": "write seconds(…), minutes(…), …"},
     "JobClient": {
         "report_heartbeat": "leave it out: the target watches its own client",
     },

@@ -94,7 +94,11 @@ class Sink(SinkFunction):
         (lambda: JobExecutionResult("", None), "getNetRuntime", "it is get_net_runtime in Python"),
         (lambda: Types, "POJO", "write of.Class."),
         (lambda: Types, "GENERIC", "PICKLED_BYTE_ARRAY"),
+        (lambda: Types, "BYTES", "write PRIMITIVE_ARRAY"),
+        (lambda: Types, "TIMESTAMP", "write SQL_TIMESTAMP"),
         (lambda: Duration, "ofSeconds", "it is of_seconds in Python"),
+        (lambda: Duration, "seconds", "write of_seconds"),
+        (lambda: Time, "of_seconds", r"write seconds\(…\), or Duration.of_seconds"),
         (lambda: Time, "toMilliseconds", "it is to_milliseconds in Python"),
         (
             lambda: StreamExecutionEnvironment,

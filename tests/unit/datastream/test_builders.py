@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from penstock.common import Configuration, Time, Types, WatermarkStrategy
+from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import (
     AsyncDataStream,
     KeyedBroadcastProcessFunction,
@@ -453,3 +453,15 @@ def test_a_cached_stream_has_no_settings(env, setting):
     cached = env.from_collection([1], Types.INT()).map(lambda value: value).cache()
     with pytest.raises(InvalidProgramError, match="CachedDataStream"):
         setting(cached)
+
+
+@pytest.mark.parametrize("lateness", [2_000, Time.seconds(2), Duration.of_seconds(2)])
+def test_a_lateness_is_in_milliseconds_or_a_span_of_time(env, lateness):
+    keyed = env.from_collection([1], Types.INT()).key_by(abs)
+    windowed = keyed.window(TumblingEventTimeWindows.of(Duration.of_seconds(1)))
+    assert windowed.allowed_lateness(lateness)._lateness_ms == 2_000
+
+
+def test_an_environment_is_made_of_a_configuration():
+    with pytest.raises(WrongArgumentError, match=r"must be a Configuration, got \{\}"):
+        StreamExecutionEnvironment.get_execution_environment({})

@@ -208,6 +208,7 @@ def test_a_dynamic_gap_must_be_positive():
         lambda: EventTimeSessionWindows.with_gap(Time.seconds(0)),
         lambda: EventTimeSessionWindows.with_dynamic_gap(lambda e: 1),
         lambda: CountTumblingWindowAssigner.of(0),
+        lambda: CountTumblingWindowAssigner.of("2"),
     ],
 )
 def test_wrong_parameters_are_refused(make):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from penstock.common.former_keywords import former_keywords
 from penstock.common.missing_methods import MissingMethods
+from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import (
     PickledBytesTypeInfo,
     TypeInformation,
@@ -113,15 +114,17 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         self._trigger = trigger
         return self
 
-    def allowed_lateness(self, time_ms: int) -> Self:
-        """Set the time in ms for which a window accepts records after its end.
+    def allowed_lateness(self, time_ms: int | Duration | Time) -> Self:
+        """Set the time for which a window accepts records after its end: ms, or a Duration.
 
         Raises:
             InvalidProgramError: The time is negative, not a number, or exceeds 64 bits.
         """
+        if isinstance(time_ms, (Duration, Time)):
+            time_ms = time_ms.to_millis()
         lateness_ms = whole_millis(time_ms, "allowed_lateness")
         if lateness_ms < 0:
-            raise InvalidProgramError(f"a lateness cannot be negative, got {time_ms} ms")
+            raise InvalidProgramError(f"a lateness cannot be negative, got {lateness_ms} ms")
         self._lateness_ms = lateness_ms
         return self
 

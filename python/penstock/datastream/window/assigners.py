@@ -461,8 +461,10 @@ def positive(number: int, what: str) -> int:
     """Check that an argument is positive, and return it.
 
     Raises:
-        InvalidProgramError: It is not.
+        InvalidProgramError: It is not, or it is not a whole number.
     """
+    if type(number) is not int:
+        raise WrongArgumentError(f"{what} must be a whole number, got {number!r}")
     if number <= 0:
         raise InvalidProgramError(f"{what} must be positive, got {number}")
     return number
