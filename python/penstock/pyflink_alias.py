@@ -10,6 +10,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import logging
 import os
 import sys
 from pathlib import Path
@@ -152,6 +153,9 @@ def submodule(name: str) -> ModuleType:
 def install() -> None:
     """Make ``import pyflink`` mean penstock in this process and in those that it starts.
 
+    The log of a program, which many write to standard output, contains penstock's own lines only
+    from WARNING on, unless the program sets another level: PyFlink writes Flink's into a file.
+
     Raises:
         RuntimeError: The real PyFlink was imported already.
     """
@@ -161,6 +165,9 @@ def install() -> None:
     if present is not None and Path(str(present.__file__)).parent != _OWN:
         raise RuntimeError("pyflink is already imported; install the alias before importing it")
     sys.meta_path.insert(0, _AliasFinder())
+    log = logging.getLogger(_PACKAGE)
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.WARNING)
     # The variable reaches processes that the program starts, such as those of multiprocessing.
     known = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if ALIAS_PATH not in known:

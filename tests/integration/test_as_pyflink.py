@@ -92,6 +92,8 @@ def test_names_that_programs_import():
         "import penstock.datastream, penstock.common\n"
         "assert MapFunction is penstock.datastream.MapFunction\n"
         "assert Types is penstock.common.Types is pyflink.common.typeinfo.Types\n"
+        "import logging; logging.basicConfig(level=logging.INFO)\n"
+        "assert not logging.getLogger('penstock.jobmaster').isEnabledFor(logging.INFO)\n"
         "try:\n"
         "    JavaObjectWrapper(None)\n"
         "except NotImplementedError as error:\n"

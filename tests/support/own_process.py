@@ -5,6 +5,7 @@ modules and `sys.excepthook`, which the next test would inherit.
 """
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -66,6 +67,7 @@ RESTORED: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [
     _list(sys, "path"),
     _list(sys, "meta_path"),
     _attribute(sys, "excepthook"),
+    (lambda: logging.getLogger("penstock").level, logging.getLogger("penstock").setLevel),
 ]
 
 
