@@ -9,13 +9,16 @@ pa = pytest.importorskip("pyarrow")
 
 pytestmark = pytest.mark.process
 
-#: Functions of each kind of kernel: comparisons, times, texts, CASE, numbers.
+#: Windows, and functions of each kind of kernel: comparisons, times, texts, CASE, numbers.
 QUERY = """
     SELECT libraries(n),
       CASE WHEN HOUR(ts) BETWEEN 8 AND 18 THEN 'day' ELSE LOWER(s) END,
       DATE_FORMAT(ts, 'HH:mm'), SPLIT_INDEX(s, '/', 1), REGEXP_EXTRACT(s, 'b(.)', 1),
       REPLACE(s, 'a', ''), CAST(n AS INT) / 2, MOD(n, 3), n * 0.5E0
-    FROM files WHERE MOD(n, 2) = 0 OR s <> 'x'"""
+    FROM (SELECT n, s, window_end AS ts, COUNT(*), MAX(n), AVG(n) FROM TABLE(
+        HOP(TABLE files, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '2' SECOND))
+      GROUP BY n, s, window_start, window_end)
+    WHERE MOD(n, 2) = 0 OR s <> 'x'"""
 
 
 def test_a_query_of_files_imports_no_pandas_and_allocates_by_malloc(tmp_path):

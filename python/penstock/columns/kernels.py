@@ -87,6 +87,7 @@ def computed(operation: str, left: Any, right: Any) -> Any:
         GivenUpError: No kernel computes it exactly.
         pyarrow.ArrowInvalid: A result has more than 64 bits, or a divisor is zero.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if operation == "not":
@@ -97,7 +98,9 @@ def computed(operation: str, left: Any, right: Any) -> Any:
         # Both are constants: the call of the function raises Python's own error.
         return -left if operation == "negate" else _OPERATORS[operation](left, right)
     if kinds == {"text"} and operation == "+":
-        return pc.binary_join_element_wise(left, right, "")
+        # pyarrow imports pandas to convert a text without a type.
+        texts = [pa.scalar(x, pa.string()) if type(x) is str else x for x in (left, right, "")]
+        return pc.binary_join_element_wise(*texts)
     if not kinds <= {"integer", "float"}:
         raise GivenUpError
     if operation == "negate":
@@ -164,7 +167,7 @@ def truth(value: Any) -> Any:
     if kind == "boolean":
         return value
     if kind == "text":
-        return pc.not_equal(value, "")
+        return pc.not_equal(value, pa.scalar("", value.type))
     return pc.not_equal(value, pa.scalar(0, value.type))
 
 

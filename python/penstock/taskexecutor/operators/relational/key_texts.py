@@ -32,6 +32,11 @@ _DISTINCT: Final = (
 
 _NESTED: Final = frozenset((list, tuple, dict))
 
+#: With a type: to find one, pyarrow imports pandas.
+_OPEN, _CLOSE, _COMMA, _QUOTE, _NOTHING = (
+    pa.scalar(text, pa.string()) for text in ("[", "]", ",", '"', "")
+)
+
 #: By byte of UTF-8, whether JSON escapes the character.
 _ESCAPED: Final = np.zeros(256, bool)
 _ESCAPED[[*range(0x20), ord('"'), ord("\\")]] = True
@@ -93,8 +98,8 @@ def key_column(batch: pa.RecordBatch, keys: Sequence[int]) -> Any:
         if part is None:
             return None
         parts.append(part)
-    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
-    return pc.binary_join_element_wise("[", joined, "]", "")
+    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _COMMA)
+    return pc.binary_join_element_wise(_OPEN, joined, _CLOSE, _NOTHING)
 
 
 def _json_column(column: Any) -> Any:
@@ -102,7 +107,7 @@ def _json_column(column: Any) -> Any:
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pc.fill_null(column.cast(pa.string()), "null")
     if pa.types.is_string(kind) and not _has_escaped(column):
-        texts = pc.binary_join_element_wise('"', column, '"', "")
+        texts = pc.binary_join_element_wise(_QUOTE, column, _QUOTE, _NOTHING)
     elif any(is_kind(kind) for is_kind in _DISTINCT) and getattr(kind, "unit", "") != "ns":
         # Such columns repeat their values, such as the bounds of windows.
         encoded = column.dictionary_encode()

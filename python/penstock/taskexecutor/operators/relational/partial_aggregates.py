@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.arrow_groups import grouped
 from penstock.table import types
 from penstock.table.functions.aggregates import is_mergeable
 from penstock.taskexecutor.operators.relational.batches import values_of
@@ -126,26 +127,26 @@ class PartialAggregates:
             else:
                 wanted.append((f"a{position}", "count"))
         table = pa.table(columns)
-        grouped = table.group_by(names, use_threads=False).aggregate(wanted)
+        found = grouped(table, names, wanted)
         self.rows += batch.num_rows
-        return self._read(grouped, has_extra=extra is not None)
+        return self._read(found, has_extra=extra is not None)
 
-    def _read(self, grouped: Any, *, has_extra: bool) -> Iterator[PartialGroup]:
+    def _read(self, found: Any, *, has_extra: bool) -> Iterator[PartialGroup]:
         def values(name: str) -> list[Any]:
-            return values_of(grouped.column(name).combine_chunks())
+            return values_of(found.column(name).combine_chunks())
 
-        rows = grouped.num_rows
+        rows = found.num_rows
         names = [f"k{i}" for i in range(len(self._keys))]
         keys = list(map(values, names))
         texts = [key_text(())] * rows
         if self._places:
-            columns = [grouped.column(name).combine_chunks() for name in names]
+            columns = [found.column(name).combine_chunks() for name in names]
             texts = key_texts(pa.RecordBatch.from_arrays(columns, names), self._places)
         counts = values("n_count")
         accumulators: list[list[Any]] = []
         for position, call in enumerate(self._calls):
             name = f"a{position}"
-            if f"{name}_count" not in grouped.column_names and call.function == "COUNT":
+            if f"{name}_count" not in found.column_names and call.function == "COUNT":
                 accumulators.append(counts)
             elif call.function == "COUNT":
                 accumulators.append(values(f"{name}_count"))

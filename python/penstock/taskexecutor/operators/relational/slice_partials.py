@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.arrow_groups import grouped
 from penstock.columns.numpy_values import numpy_values
 from penstock.table import types
 from penstock.table.arrow_types import arrow_type
@@ -93,9 +94,9 @@ class SlicePartials:
     def merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return one row for each key and slice, in the order of their first rows."""
         table = pa.Table.from_batches(batches, self.schema)
-        grouped = table.group_by(self._groups, use_threads=False).aggregate(self._wanted)
+        found = grouped(table, self._groups, self._wanted)
         names = [*self._groups, *(f"{name}_{merging}" for name, merging in self._wanted)]
-        arrays = [grouped.column(name).combine_chunks() for name in names]
+        arrays = [found.column(name).combine_chunks() for name in names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def values(self, batch: pa.RecordBatch) -> list[Any]:
