@@ -189,6 +189,7 @@ class Composition:
         scope["unchanging"] = UNCHANGING_CLASSES
         scope["dropped"] = DROPPED
         scope["truth"] = truth
+        scope["__name__"] = __name__  # which flame graphs show
         exec(compile("\n".join(lines), _FILE_NAME, "exec"), scope)
         return scope[name]
 
