@@ -117,7 +117,7 @@ figures: $(STAMP) build/kafka/jars  ## the gallery's figures, from the results o
 	PENSTOCK_FIGURES=write $(PYTEST) -q tests/integration/test_examples.py \
 	  tests/integration/kafka/test_kafka_source.py::test_the_example_that_writes_a_table
 
-screenshots: docs  ## the pictures of tutorial and gallery in docs/images, by Chromium
+screenshots: docs  ## the pictures of tutorial, gallery and dashboard in docs/images, by Chromium
 	PYTHONPATH=tests $(BIN)/python ci/screenshots.py
 
 fmt: $(STAMP)  ## format Rust and Python

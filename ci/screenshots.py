@@ -1,14 +1,16 @@
-"""Take the pictures of tutorial and gallery in docs/images by Chromium: ``make screenshots``.
+"""Take the pictures in docs/images by Chromium: ``make screenshots``.
 
     python ci/screenshots.py [NAME ...]
 
-The pages are those of the site that ``make docs`` has built.  The job is that of the tutorial in
-Python, after it has read the first day: the picture shows its dashboard.
+The pages are those of the site that ``make docs`` has built.  The jobs are that of the tutorial in
+Python, after it has read the first day, and that of ``penstock demo``: their dashboards are shown.
 """
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -74,6 +76,77 @@ def picture_of_the_job(browser):
             penstock("stop", "-p", "savepoints", "shop", folder=folder)
 
 
+def panel_of(page, vertex, tab):
+    """Open a tab of the panel of a vertex and return the panel."""
+    page.locator(".vertex").filter(has_text=vertex).first.click()
+    panel = page.get_by_role("complementary")
+    panel.get_by_role("link", name=tab, exact=True).click()
+    return panel
+
+
+def pictures_of_the_demo(browser, wanted):
+    """Run the demo and show its graph, a flame graph, the state of a key and its failure."""
+    with tempfile.TemporaryDirectory(prefix="penstock-demo-pictures-") as name:
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "penstock", "demo", "--no-browser", "-D", "rest.port=0"],
+            cwd=name, text=True, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "PENSTOCK_RUN_DIR": name},
+        )  # fmt: skip
+        try:
+            [link] = re.findall(r"http://\S+token=\S+", next(filter(has_link, demo.stderr)))
+            page = shown(browser, link, 900, "Orders of a shop")
+            page.wait_for_timeout(30_000)  # so that charts have a course
+            for picture, show in DEMO.items():
+                if not wanted or picture in wanted:
+                    page.set_viewport_size({"width": 1280, "height": show(page)})
+                    page.screenshot(path=IMAGES / f"{picture}.png")
+        finally:
+            demo.send_signal(signal.SIGINT)
+            demo.communicate()
+
+
+def has_link(line):
+    return "token=" in line
+
+
+def show_graph(page):
+    page.get_by_role("link", name="Graph", exact=True).wait_for()
+    return 860
+
+
+def show_flame_graph(page):
+    panel = panel_of(page, "Ask the warehouse", "Flame graph")
+    panel.get_by_text("samples").wait_for()
+    panel.get_by_text("Priced.map").first.wait_for(state="attached")
+    return 1250
+
+
+def show_state(page):
+    panel = panel_of(page, "Lowest price", "State")
+    panel.locator("[data-lookup=state]").fill("_reduce_state")
+    panel.locator("[data-lookup=key]").fill("apples")
+    panel.get_by_role("button", name="Look up").click()
+    panel.get_by_text("('apples'").wait_for()
+    return 900
+
+
+def show_exceptions(page):
+    failed = page.get_by_role("link", name=re.compile(r"Exceptions\D*1"))
+    failed.wait_for(timeout=300_000)
+    failed.click()
+    page.get_by_text("the warehouse does not answer").first.wait_for()
+    return 700
+
+
+#: What to show on the page of the demo's job; each function returns the height of the picture.
+DEMO = {
+    "dashboard-graph": show_graph,
+    "dashboard-flame": show_flame_graph,
+    "dashboard-state": show_state,
+    "dashboard-exceptions": show_exceptions,
+}
+
+
 def parts(folder):
     """Return the visible files of the tutorial's result."""
     return (folder / "revenue").rglob("part-*")
@@ -89,6 +162,8 @@ def main(*wanted):
                 page.screenshot(path=IMAGES / f"{name}.png")
         if not wanted or "tutorial-job" in wanted:
             picture_of_the_job(browser)
+        if not wanted or set(wanted) & set(DEMO):
+            pictures_of_the_demo(browser, wanted)
         browser.close()
 
 
