@@ -6,6 +6,8 @@ executed on both, whose types of results and exceptions are compared.
 
 import ast
 import inspect
+import io
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -162,6 +164,106 @@ def segment_calls(facade):
     yield lambda: unsafe.wrap_range(0, 4)
 
 
+SIZES = {"char": 2, "short": 2, "int": 4, "long": 8, "float": 4, "double": 8}
+
+
+def scalar_calls(facade):
+    """Each accessor of a number within the segment, across its end, and with a wrong value."""
+    segment = facade.MemorySegment.allocate_heap(8)
+    for name in sorted(SIZES):
+        value = 1.5 if name in {"float", "double"} else 65
+        for order in ("", "_big_endian", "_little_endian"):
+            put = getattr(segment, f"put_{name}{order}")
+            get = getattr(segment, f"get_{name}{order}")
+            for index in (0, 9 - SIZES[name], -1):
+                yield lambda put=put, index=index, value=value: put(index, value)
+                yield lambda get=get, index=index: repr(get(index))
+            yield lambda put=put: put(0, "text")
+            yield lambda put=put: put(0, 2**80)
+
+
+def bulk_calls(facade):
+    """Bytes in and out of segments, and between them."""
+    segment = facade.MemorySegment.wrap_copy(b"abcdefgh", 0, 8)
+    other = facade.MemorySegment.allocate_off_heap(8)
+    filled, target = bytearray(b"12345678"), bytearray(8)
+    yield lambda: facade.MemorySegment.allocate_heap(-1)
+    yield lambda: facade.MemorySegment.allocate_off_heap(-1)
+    yield lambda: facade.MemorySegment.allocate_unsafe(-1, lambda: None)
+    yield lambda: facade.MemorySegment.wrap(bytearray(3)).get_array()
+    yield lambda: facade.MemorySegment.wrap(b"read-only")
+    yield lambda: facade.MemorySegment.wrap_copy(b"abc", 2, 4)
+    yield lambda: facade.MemorySegment.wrap_int(7)
+    yield lambda: segment.get(3)
+    yield lambda: segment.get(8)
+    yield lambda: segment.put(0, 300)
+    yield lambda: segment.put_boolean(0, value=True)
+    yield lambda: segment.get_boolean(0)
+    for index, offset, length in ((2, 0, 3), (6, 0, 3), (0, 6, 3), (0, 0, -1)):
+        where = (offset, length)
+        yield lambda index=index, where=where: segment.get_bytes(index, target, *where)
+        yield lambda index=index, where=where: segment.put_bytes(index, filled, *where)
+        yield lambda index=index, where=where: segment.get_to_byte_buffer(index, target, *where)
+        yield lambda index=index, where=where: segment.put_from_byte_buffer(index, filled, *where)
+        yield lambda where=where: segment.copy_to(where[0], other, 0, where[1])
+        yield lambda where=where: segment.compare(other, where[0], 0, where[1])
+        yield lambda where=where: segment.equal_to(other, where[0], 0, where[1])
+        yield lambda where=where: segment.swap_bytes(target, other, where[0], 0, where[1])
+    yield lambda: segment.put_bytes(0, "text", 0, 4)
+    yield lambda: segment.get_bytes(0, b"read-only", 0, 4)
+    yield lambda: segment.get_to_byte_buffer(0, b"read-only", 0, 4)
+    yield lambda: segment.put_from_byte_buffer(0, "text", 0, 4)
+    yield lambda: segment.swap_bytes(bytearray(2), other, 0, 0, 8)
+    yield lambda: segment.compare(other, 0, 0, 8, 4)
+    yield lambda: segment.get_to_output(io.BytesIO(), 0, 8)
+    yield lambda: segment.get_to_output(io.BytesIO(), 4, 8)
+    yield lambda: segment.put_from_input(io.BytesIO(b"from a file"), 0, 8)
+    yield lambda: segment.put_from_input(io.BytesIO(b"short"), 0, 8)
+    yield lambda: bytes(segment.wrap_range(0, 8))
+    yield lambda: segment.owner
+    yield other.free
+    yield lambda: other.is_freed
+    yield lambda: segment.copy_to(0, other, 0, 8)
+    yield lambda: segment.compare(other, 0, 0, 8)
+
+
+def file_calls(facade):
+    """Files of buffers and of blocks, with missing data and after the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        manager = facade.IOManager([folder])
+        yield lambda: manager.directories == [folder]
+        channel, other = manager.create_channel(), manager.create_channel()
+        yield lambda: manager.create_buffer_reader(other)
+        writer = manager.create_buffer_writer(channel)
+        yield lambda: writer.write(b"content")
+        yield lambda: writer.write(b"content", 99)
+        yield writer.close
+        yield writer.close
+        yield lambda: writer.write(b"late")
+        yield lambda: manager.create_buffer_writer(channel)
+        reader = manager.create_buffer_reader(channel)
+        yield reader.next
+        for _ in range(2):
+            yield lambda: reader.request(100)
+            yield reader.next
+        yield reader.close_and_delete
+        yield lambda: reader.request(1)
+        blocks = manager.create_block_writer(other)
+        yield lambda: blocks.write_block(b"block")
+        yield blocks.close
+        block = manager.create_block_reader(other)
+        for _ in range(2):
+            yield lambda: block.request(3)
+            yield block.next
+        yield lambda: block.close()
+        yield lambda: manager.read_bulk(other, 1, 5)
+        yield lambda: manager.read_bulk(other, 1, 5)
+        enumerator = manager.create_channel_enumerator()
+        yield lambda: next(iter(enumerator))
+        yield manager.close
+        yield manager.create_channel
+
+
 def pool_calls(facade):
     network_pool = facade.NetworkBufferPool(4, 16)
     yield lambda: network_pool.create_buffer_pool(-1)
@@ -281,6 +383,95 @@ def environment_calls(facade):
     yield lambda: environment.create_input_gate([])
 
 
+def exchange_calls(facade):
+    """Members of a partition, its writer, the gate and the reading loop that others leave out."""
+    environment = facade.NetworkEnvironment(
+        executor_id="twin", token=TOKEN, num_segments=16, segment_size=64
+    )
+    try:
+        identifier = facade.PartitionId.named("exchange")
+        for name in ("available_segments", "total_segments"):
+            yield lambda name=name: getattr(environment, name)
+        partition = environment.create_result_partition(identifier, 1)
+        gate = environment.create_input_gate([facade.InputChannelId(identifier)])
+        codec = facade.codec_for(None)
+        writer = facade.RecordWriter(partition, facade.make_selector("GLOBAL", 1), codec)
+        yield lambda: facade.RecordWriter(partition, facade.make_selector("GLOBAL", 1), codec)
+        yield lambda: facade.RecordWriter(partition, facade.make_selector("GLOBAL", 2), codec)
+        for name in sorted(n for n in public_members(load("ResultPartition", "pure"))):
+            if name.startswith(
+                ("buffers_in", "buffers_out", "regions_", "hard_", "num_", "flush_t")
+            ):
+                yield lambda name=name: getattr(partition, name)
+        yield partition.is_available
+        yield partition.take_longest_wait_ms
+        yield lambda: partition.wait_available(0)
+        yield lambda: partition.wait_consumed(0)
+        yield lambda: partition.wait_barrier_taken(1, 0)
+        yield lambda: partition.next_task_event(0)
+        yield lambda: partition.recover(5, [b"data"])
+        yield lambda: partition.recover(0, "text")
+        yield lambda: partition.overtake(b"event", 0)
+        yield lambda: partition.time_out_barrier(1, b"event", 0)
+        yield lambda: partition.broadcast_event(b"", 2)
+        yield lambda: partition.broadcast_event(b"event", 99)
+        yield lambda: partition.broadcast_event("text", 2)
+        for name in ("records_out", "records_computed", "bytes_out", "num_channels"):
+            yield lambda name=name: getattr(writer, name)
+        yield writer.is_available
+        yield lambda: writer.collect("value", 7)
+        yield lambda: writer.collect_all(["one", "two"], 8)
+        yield lambda: writer.collect_side("tag", "value", 7)
+        yield lambda: writer.broadcast_emit("to all", 9)
+        yield lambda: writer.random_emit("to one", 9)
+        yield lambda: writer.emit_watermark(10)
+        yield lambda: writer.emit_internal_watermark(0, 10)
+        yield lambda: writer.emit_status(0)
+        yield lambda: writer.emit_record_attributes(b"")
+        yield lambda: writer.emit_watermark("text")
+        yield lambda: writer.emit_watermark(2**63)
+        yield writer.flush
+        yield lambda: writer.bytes_out
+        loop = facade.StreamInputProcessor(gate, [codec], [facade.Input()], facade.ElementHandler())
+        yield lambda: gate.resume_consumption(5)
+        yield lambda: gate.resume_all([5])
+        yield lambda: gate.unconsumed(5)
+        yield lambda: gate.recover(5, [b"data"])
+        yield gate.request_partitions
+        yield gate.request_partitions
+        yield lambda: gate.resume_consumption(0)
+        yield lambda: gate.unconsumed(0)
+        yield lambda: gate.recover(0, [b"data"])
+        yield lambda: gate.prioritize_barrier(0, 1)
+        yield lambda: gate.stop_persisting(1)
+        yield lambda: gate.start_persisting(1)
+        yield lambda: gate.take_persisted(5)
+        yield lambda: gate.send_task_event(b"")
+        yield lambda: gate.num_channels
+        yield gate.take_gathered
+        yield lambda: loop.idle_ns
+        yield lambda: loop.is_urgent
+        yield loop.process_urgent
+        yield lambda: loop.unconsumed(0)
+        yield lambda: loop.process_next(0)
+        yield lambda: loop.process_next("text")
+        yield gate.received
+        yield lambda: partition.fail("out of luck")
+        yield lambda: partition.fail("again")
+        yield partition.finish
+        yield lambda: partition.wait_consumed(0)
+        yield lambda: partition.next_task_event(0)
+        yield gate.close
+        yield gate.close
+        yield gate.wakeup
+        yield gate.is_finished
+        yield lambda: loop.process_next(0)
+        partition.release()
+    finally:
+        environment.close()
+    yield lambda: environment.create_result_partition(identifier, 1)
+
+
 class Facade:
     """The public names of one runtime."""
 
@@ -291,7 +482,19 @@ class Facade:
         return load(name, self.kind)
 
 
-@pytest.mark.parametrize("calls", [segment_calls, pool_calls, record_calls, environment_calls])
+@pytest.mark.parametrize(
+    "calls",
+    [
+        segment_calls,
+        scalar_calls,
+        bulk_calls,
+        file_calls,
+        pool_calls,
+        record_calls,
+        environment_calls,
+        exchange_calls,
+    ],
+)
 def test_results_and_errors(calls):
     """Each call of a list has the same result types, or raises the same error, on both."""
     native, plain = calls(Facade("native")), calls(Facade("pure"))

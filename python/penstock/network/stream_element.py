@@ -16,6 +16,7 @@ tag   element                  fields, big-endian
 An internal watermark belongs to the subpartition that it names, if a channel reads several.
 """
 
+import operator
 import struct
 from typing import Final
 
@@ -42,8 +43,16 @@ INTERNAL_WATERMARK_FORM: Final = struct.Struct(">Biq")
 
 
 def encode_watermark(timestamp: int) -> bytes:
-    """Return the payload of a watermark."""
-    return WATERMARK_FORM.pack(WATERMARK, timestamp)
+    """Return the payload of a watermark.
+
+    Raises:
+        OverflowError: the timestamp has more than 64 bits.
+        TypeError: the timestamp is no integer.
+    """
+    try:
+        return WATERMARK_FORM.pack(WATERMARK, operator.index(timestamp))
+    except struct.error as error:
+        raise OverflowError(f"the timestamp {timestamp} has more than 64 bits") from error
 
 
 def encode_status(idle: bool) -> bytes:

@@ -69,19 +69,20 @@ class MemorySegment:
     @classmethod
     def allocate_heap(cls, size: int, owner: object = None) -> MemorySegment:
         """Allocate ``size`` zeroed bytes on the heap."""
+        cls._check_size(size)
         return cls(bytearray(size), owner=owner)
 
     @classmethod
     def allocate_off_heap(cls, size: int, owner: object = None) -> MemorySegment:
         """Map ``size`` zeroed bytes outside the heap."""
-        if size < 0:
-            raise OverflowError(f"a segment of {size} bytes")
+        cls._check_size(size)
         # A mapping has at least one byte.
         return cls(mmap.mmap(-1, max(1, size)), size=size, owner=owner)
 
     @classmethod
     def allocate_unsafe(cls, size: int, cleaner: Callable[[], None]) -> MemorySegment:
         """Map memory off the heap without views; ``cleaner`` is called once by ``free``."""
+        cls._check_size(size)
         mapping = mmap.mmap(-1, max(1, size))
         return cls(mapping, size=size, cleaner=cleaner, gives_views=False)
 
@@ -244,9 +245,15 @@ class MemorySegment:
     # -- bulk -----------------------------------------------------------------------------
 
     def get_bytes(self, index: int, target: bytearray, offset: int, length: int) -> None:
-        """Copy ``length`` bytes from ``index`` to ``target[offset:]``."""
+        """Copy ``length`` bytes from ``index`` to ``target[offset:]``.
+
+        Raises:
+            BufferError: the target is read-only.
+        """
         self._check_array(len(target), offset, length)
         self._check(index, length)
+        if memoryview(target).readonly:
+            raise BufferError("the target is read-only")
         target[offset : offset + length] = self._view[index : index + length]
 
     def put_bytes(self, index: int, source: bytes | bytearray, offset: int, length: int) -> None:
@@ -370,6 +377,11 @@ class MemorySegment:
             raise IllegalStateError("this memory segment has been freed")
         if other._memory is None:
             raise IllegalStateError("the other memory segment has been freed")
+
+    @staticmethod
+    def _check_size(size: int) -> None:
+        if size < 0:
+            raise OverflowError(f"a segment of {size} bytes")
 
     @staticmethod
     def _check_array(size: int, offset: int, length: int) -> None:
