@@ -157,6 +157,12 @@ def test_values_and_types(text, expected, kind):
         ("'a\nb' LIKE 'a%b'", True),
         ("'hello' SIMILAR TO '[a-h]%'", True),
         ("CONCAT_WS('-', 'a', CAST(NULL AS STRING), 'b')", "a-b"),
+        ("REGEXP('abc', '(')", False),
+        ("ENCODE('é', 'UTF-16')", b"\xfe\xff\x00\xe9"),
+        ("DECODE(x'00e9', 'UTF-16')", "é"),
+        ("DECODE(x'fffee900', 'UTF-16')", "é"),
+        ("UNHEX('161')", b"\x00a"),
+        ("UNHEX('6 1 ')", None),
         ("PARSE_URL('http://h.org/p?q=1&r=2', 'QUERY', 'r')", "2"),
         ("JSON_VALUE('{\"a\": {\"b\": 1}}', '$.a.b')", "1"),
         ("JSON_QUERY('{\"a\": [1, 2]}', 'lax $.a')", "[1,2]"),
@@ -413,6 +419,8 @@ def test_texts_have_the_types_of_flink(call, kind):
         "ROW(1, 2) < ROW(1, 3)",
         "ARRAY[1] >= ARRAY[2]",
         "CAST('1' AS INTERVAL DAY)",
+        "CONCAT('a', 1)",
+        "CONCAT_WS('-', 'a', 1)",
     ],
 )
 def test_flink_refuses_these_calls(call):

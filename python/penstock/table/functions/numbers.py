@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import random
+import string
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
@@ -28,6 +29,7 @@ DOUBLE = types.DoubleType()
 INT = types.IntType()
 BIGINT = types.BigIntType()
 _CONTEXT = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
+_HEX_DIGITS = frozenset(string.hexdigits)
 _POSITIVE = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
@@ -458,10 +460,10 @@ def _hex(value: Any) -> str:
 
 
 def _unhex(value: str) -> bytes | None:
-    try:
-        return bytes.fromhex(value if len(value) % 2 == 0 else "0" + value)
-    except ValueError:
+    if not set(value) <= _HEX_DIGITS:
         return None
+    # As in Flink, the first of an odd number of digits counts as 0.
+    return bytes.fromhex(value if len(value) % 2 == 0 else "00" + value[1:])
 
 
 def _hex_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:

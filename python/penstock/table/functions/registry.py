@@ -126,7 +126,7 @@ def _expected(words: list[str]) -> str:
 _TABLE: Final[dict[str, Function]] = {}
 _MODULES: Final = (
     "logic", "numbers", "texts", "times", "present_time", "time_texts", "collections",
-    "json_functions", "hashes",
+    "json_functions", "hashes", "encodings",
 )  # fmt: skip
 
 

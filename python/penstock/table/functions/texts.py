@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import re
-import urllib.parse
 import uuid
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -177,8 +175,8 @@ def _joined(separator: str | None, *parts: str | None) -> str | None:
     return separator.join(p for p in parts if p is not None)
 
 
-define("CONCAT", "any*", STRING, _join, bind=_concat)
-define("CONCAT_WS", "text any*", STRING, rowwise(_joined, takes_nulls=True), bind=_concat_ws)
+define("CONCAT", "text*", STRING, _join, bind=_concat)
+define("CONCAT_WS", "text text*", STRING, rowwise(_joined, takes_nulls=True), bind=_concat_ws)
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -479,8 +477,15 @@ def _regexp_substr(value: str, pattern: str) -> str | None:
     return None if found is None else found[0]
 
 
-define("REGEXP", "text text", BOOLEAN, rowwise(
-    lambda v, p: bool(p) and java_pattern(p).search(v) is not None))  # fmt: skip
+def _regexp(value: str, pattern: str) -> bool:
+    """Return whether a pattern is found; an empty or invalid one is not, as in Flink."""
+    try:
+        return bool(pattern) and java_pattern(pattern).search(value) is not None
+    except ValueError:
+        return False
+
+
+define("REGEXP", "text text", BOOLEAN, rowwise(_regexp))
 define("REGEXP_REPLACE", "text text text", STRING, rowwise(_lenient(_regexp_replace)))
 define("REGEXP_EXTRACT", "text text int?", nullable_result(STRING), _regexp_extract_kernel)
 define(
@@ -491,74 +496,6 @@ define("REGEXP_COUNT", "text text", nullable_result(INT), rowwise(
     _lenient(lambda v, p: sum(1 for _ in java_pattern(p).finditer(v)))))  # fmt: skip
 define("REGEXP_INSTR", "text text", nullable_result(INT), rowwise(_lenient(_regexp_instr)))
 define("REGEXP_SUBSTR", "text text", nullable_result(STRING), rowwise(_lenient(_regexp_substr)))
-
-
-# Encodings and URLs -------------------------------------------------------------------------------
-
-
-def _to_base64(value: Any) -> str:
-    return base64.b64encode(value.encode() if isinstance(value, str) else value).decode()
-
-
-def _from_base64(value: Any) -> str:
-    # Java's decoder needs no padding at the end.
-    padded = value + ("=" if isinstance(value, str) else b"=") * (-len(value) % 4)
-    return base64.b64decode(padded, validate=True).decode("utf-8", "replace")
-
-
-def _url_decode(value: str) -> str | None:
-    if re.search(r"%(?![0-9A-Fa-f]{2})", value):
-        return None
-    return urllib.parse.unquote_plus(value)
-
-
-def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
-    try:
-        found = urllib.parse.urlsplit(url)
-        port = found.port
-    except ValueError:
-        return None
-    if not found.scheme:
-        return None
-    netloc = found.netloc
-    values: dict[str, str | None] = {
-        "PROTOCOL": found.scheme or None,
-        "HOST": re.sub(r":\d*$", "", netloc.rpartition("@")[2]) or None,
-        "PATH": found.path,
-        "QUERY": found.query or None,
-        "REF": found.fragment or None,
-        "AUTHORITY": netloc or None,
-        "USERINFO": netloc.rpartition("@")[0] or None,
-        "FILE": found.path + (f"?{found.query}" if found.query else ""),
-    }
-    del port
-    value = values.get(part)
-    if key is None or part != "QUERY":
-        return None if key is not None else value
-    match = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", value or "")
-    return None if match is None else match[1]
-
-
-define("TO_BASE64", "textual", STRING, rowwise(_to_base64))
-define("FROM_BASE64", "textual", STRING, rowwise(_from_base64))
-define(
-    "URL_ENCODE",
-    "text",
-    nullable_result(STRING),
-    rowwise(lambda v: urllib.parse.quote_plus(v, safe="*-._").replace("~", "%7E")),
-)
-define("URL_DECODE", "text", nullable_result(STRING), rowwise(_url_decode))
-define("PARSE_URL", "text text text?", nullable_result(STRING), rowwise(_parse_url))
-define(
-    "ENCODE", "text text", types.VarBinaryType(rules.MAX_LENGTH),
-    rowwise(lambda v, charset: v.encode(_charset(charset), "replace")),
-)  # fmt: skip
-define("DECODE", "bytes text", STRING, rowwise(
-    lambda v, charset: v.decode(_charset(charset), "replace")))  # fmt: skip
-
-
-def _charset(name: str) -> str:
-    return "utf-16" if name.upper() == "UTF-16" else name
 
 
 # PRINTF -------------------------------------------------------------------------------------------
