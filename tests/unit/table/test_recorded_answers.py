@@ -51,6 +51,11 @@ def second(number):
             ["STRING", "BOOLEAN", "BIGINT NOT NULL"],
         ),
         (
+            "SELECT * FROM rates MATCH_RECOGNIZE (ORDER BY ts MEASURES A.k AS a, LAST(B.k) AS b, "
+            "LAST(B.rate) AS r PATTERN (A B) DEFINE A AS TRUE)",
+            ["STRING NOT NULL", "STRING NOT NULL", "INT"],
+        ),
+        (
             "SELECT rate, MAX(k) FROM rates GROUP BY ROLLUP (rate)",
             ["INT", "STRING NOT NULL"],
         ),

@@ -67,6 +67,12 @@ def _item(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     value, index = arguments
     kind = value.type
     if isinstance(kind, types.MapType):
+        if rules.is_text(kind.key_type) != rules.is_text(index.type) and not isinstance(
+            index.type, types.NullType
+        ):
+            raise ValidationException(
+                f"The key of a value of a {kind} is of type {kind.key_type}, got <{index.type}>"
+            )
         return Call(kind.value_type.nullable(), "ITEM", (value, cast_to(index, kind.key_type)))
     if isinstance(kind, types.RowType):
         if not isinstance(index, Literal) or not isinstance(index.value, int | str):
@@ -285,7 +291,18 @@ def _array_join(array: list[Any], separator: str, missing: str | None = None) ->
     return separator.join(text for text in texts if text is not None)
 
 
-define("ARRAY_JOIN", "array text text?", rules.string(), rowwise(_array_join))
+def _array_join_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
+    kind: Any = arguments[0].type
+    is_null = isinstance(kind, types.NullType)
+    if not is_null and not rules.is_text(kind.element_type):
+        raise ValidationException(f"ARRAY_JOIN joins texts, got <{kind}>; use CAST")
+    nullable = is_null or any(a.type.is_nullable for a in arguments)
+    return Call(rules.string(nullable), "ARRAY_JOIN", tuple(arguments))
+
+
+define(
+    "ARRAY_JOIN", "array text text?", rules.string(), rowwise(_array_join), bind=_array_join_bind
+)
 
 
 # Maps ---------------------------------------------------------------------------------------------

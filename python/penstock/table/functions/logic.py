@@ -45,13 +45,16 @@ def unified(arguments: Sequence[Expression], what: str) -> tuple[DataType, list[
     Raises:
         ValidationException: They have no common type.
     """
-    found = rules.common_type([a.type for a in arguments])
-    if found is None:
+    kinds = [a.type for a in arguments]
+    found = rules.common_type(kinds)
+    if found is None or (what in _UNMIXED and rules.are_mixed(kinds)):
         shown = ", ".join(f"<{a.type}>" for a in arguments)
         raise ValidationException(f"The arguments of {what} have no common type: {shown}; use CAST")
     return found, [cast_to(a, found) for a in arguments]
 
 
+#: The expressions that need a cast between dates and timestamps.
+_UNMIXED = ("CASE", "ARRAY", "MAP")
 #: The comparisons that need an order.
 _ORDERED = ("<", "<=", ">", ">=")
 

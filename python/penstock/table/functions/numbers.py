@@ -185,7 +185,17 @@ def _positive(arguments: list[Expression], _: tuple[Any, ...]) -> Expression:
     return arguments[0]
 
 
-define("NEGATIVE", "any", _same_type, _simple("negate"))
+def _negative(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:
+    kind = arguments[0].type
+    is_interval = rules.is_day_interval(kind) or rules.is_month_interval(kind)
+    if not (is_interval or rules.is_numeric(kind) or isinstance(kind, types.NullType)):
+        raise ValidationException(
+            f"Cannot apply '-' to an argument of type <{kind}>: it takes numbers and intervals"
+        )
+    return Call(_same_type(arguments, options), "NEGATIVE", tuple(arguments))
+
+
+define("NEGATIVE", "any", _same_type, _simple("negate"), bind=_negative)
 define("POSITIVE", "num", "first", bind=_positive)
 define("ABS", "num", _same_type, _simple("abs"))
 

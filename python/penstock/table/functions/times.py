@@ -464,6 +464,11 @@ def _diff_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Express
     for argument in arguments:
         if not rules.is_temporal(argument.type):
             raise ValidationException(f"TIMESTAMPDIFF takes times, got <{argument.type}>")
+    zoned = [isinstance(a.type, types.LocalZonedTimestampType) for a in arguments]
+    if any(zoned) and not all(zoned):
+        raise ValidationException(
+            "TIMESTAMPDIFF takes a TIMESTAMP_LTZ beside another one only: use CAST"
+        )
     return Call(INT.with_nullability(nullable), "TIMESTAMPDIFF", tuple(arguments), options)
 
 

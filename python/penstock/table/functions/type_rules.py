@@ -252,6 +252,12 @@ def _common_parts(left: DataType, right: DataType) -> DataType | None:
     return None
 
 
+def are_mixed(kinds: Sequence[DataType]) -> bool:
+    """Return whether types are dates and timestamps, which only some functions mix."""
+    dates = sum(isinstance(kind, types.DateType) for kind in kinds)
+    return dates > 0 and any(map(is_timestamp, kinds))
+
+
 def can_compare(left: DataType, right: DataType, *, is_ordered: bool = False) -> bool:
     """Return whether values of two types can be compared without an explicit cast.
 
@@ -263,11 +269,9 @@ def can_compare(left: DataType, right: DataType, *, is_ordered: bool = False) ->
     if isinstance(left, types.NullType) or isinstance(right, types.NullType):
         return True
     common = common_type([left, right])
-    if common is None or not is_ordered:
-        return common is not None
-    if is_temporal(common):
-        return type(left) is type(right)
-    return not isinstance(common, types.ArrayType | types.MapType | types.RowType)
+    if common is None or are_mixed([left, right]):
+        return False
+    return not is_ordered or not isinstance(common, types.ArrayType | types.MapType | types.RowType)
 
 
 def can_cast(source: DataType, target: DataType) -> bool:

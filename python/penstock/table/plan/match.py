@@ -291,10 +291,9 @@ class _MatchBinder:
         if made not in self._references:
             self._references.append(made)
         value = made.value
-        kind = value.type if made.kind == "TIME" else value.type.nullable()
-        if made.kind == "AGGREGATE" and isinstance(value, e.AggregateCall):
-            kind = value.type
-        elif made.kind != "TIME":
+        # As in Flink, the value of a NOT NULL column is NOT NULL, unless it is one further back.
+        kind = value.type.nullable() if made.offset else value.type
+        if made.kind in ("FIRST", "LAST"):
             kind = without_time(kind)
         return e.Column(kind, self._references.index(made), str(made))
 
