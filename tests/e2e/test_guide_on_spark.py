@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from e2e.running import ROOT, run_program
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 RUNNER = str(ROOT / "tests/e2e/several_programs.py")
 PROGRAMS = {

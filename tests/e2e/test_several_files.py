@@ -174,6 +174,7 @@ def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
     """At once: another worker would fail in the same way.  The session continues."""

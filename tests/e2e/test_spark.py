@@ -110,6 +110,7 @@ def test_a_job_on_spark_is_stopped_and_another_one_continues(on_one_spark: dict[
     assert on_one_spark["goes_on_from_a_savepoint"] == "True True\n"
 
 
+@pytest.mark.slow
 def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> None:
     options = (
         "rest_port=0",
@@ -137,6 +138,7 @@ def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> No
     assert float(records.read_text().splitlines()[-1].split(",")[1]) > 0
 
 
+@pytest.mark.slow
 def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:
     """Without a configured interpreter, workers use this one, not the first on the path."""
     other = tmp_path / "python3"
@@ -150,6 +152,7 @@ def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:
     assert "Spark runs already, without effect: spark.task.cpus\n" in outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "master"), [("finds_the_session", "unused"), ("collects", MASTERS[1])]
 )
@@ -162,6 +165,7 @@ def test_executors_without_penstock_are_named(name: str, master: str, tmp_path: 
     assert f"'{python}', has no penstock: install it there" in outcome.err
 
 
+@pytest.mark.slow
 def test_a_spark_that_does_not_start_says_why() -> None:
     """Its JVM runs, and rejects an option; its files are removed with it."""
     outcome = program("collects", "local[1]", "", "spark.task.cpus=abc")
@@ -179,6 +183,7 @@ def test_user_exception_reaches_the_caller(on_one_spark: dict[str, str]) -> None
     assert "1 // (number - 2)" in said
 
 
+@pytest.mark.slow
 def test_user_code_that_exits_and_what_it_logged() -> None:
     """sys.exit() fails the job, and Spark's own log does not hide the output of user code."""
     outcome = program("exits", "local[2]")
@@ -189,6 +194,7 @@ def test_user_code_that_exits_and_what_it_logged() -> None:
     assert "default log4j profile" not in outcome.err
 
 
+@pytest.mark.slow
 def test_too_few_slots_names_asked_and_given() -> None:
     """Each slot needs a worker of its own here."""
     options = ["slot_request_timeout=16 s", "taskmanager_numberOfTaskSlots=1"]
@@ -219,6 +225,7 @@ def test_a_stage_that_spark_gives_up_is_a_lost_worker(on_one_spark: dict[str, st
     assert said.endswith("goes on RUNNING\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
 def test_the_process_that_hosted_a_worker_hosts_the_next_one(master: str, tmp_path: Path) -> None:
     """Another process would have to start and import first; its daemon reads no archives."""
@@ -230,12 +237,14 @@ def test_the_process_that_hosted_a_worker_hosts_the_next_one(master: str, tmp_pa
     ]
 
 
+@pytest.mark.slow
 def test_idle_executors_are_made_ready_to_host(tmp_path: Path) -> None:
     outcome = program("finds_executors_ready", MASTERS[1], tmp_path)
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == ["ready", "ready again True", "[]"]
 
 
+@pytest.mark.slow
 def test_executors_that_spark_excludes(tmp_path: Path) -> None:
     """A job continues on other executors; Spark's retry of the task hosts no worker.
 
@@ -254,6 +263,7 @@ def test_executors_that_spark_excludes(tmp_path: Path) -> None:
     assert re.search(r"after 3 s: 3 are required in all, .* have given [012];", refused)
 
 
+@pytest.mark.slow
 def test_a_stopped_spark_ends_the_job_and_the_next_one_starts_another(tmp_path: Path) -> None:
     """Whatever the restart strategy: no worker can be started."""
     outcome = program("loses_its_spark", "local[2]", tmp_path)
@@ -290,6 +300,7 @@ def test_secrets_are_in_no_file(master: str, options: list[str], tmp_path: Path)
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_tasks_that_spark_would_write_to_a_file_are_refused() -> None:
     """Beyond a limit Spark sends the code of a task through a file."""
     options = ["spark.broadcast.UDFCompressionThreshold=1000", "slot_request_timeout=10 s"]
@@ -298,6 +309,7 @@ def test_tasks_that_spark_would_write_to_a_file_are_refused() -> None:
     assert "raise spark.broadcast.UDFCompressionThreshold" in outcome.err
 
 
+@pytest.mark.slow
 def test_temporary_folders_of_a_killed_spark(tmp_path: Path) -> None:
     """The next start of Spark removes them, and leaves those of a running one alone."""
     temporary = tmp_path / "temporary"
@@ -323,6 +335,7 @@ def test_cancel(on_one_spark: dict[str, str]) -> None:
     assert on_one_spark["cancels"].split()[-2:] == ["JobCancelledError", "CANCELED"]
 
 
+@pytest.mark.slow
 def test_interrupt_ends_everything(tmp_path: Path) -> None:
     """Ctrl-C reaches the program as KeyboardInterrupt; `run_program` finds nothing left."""
     os.mkfifo(tmp_path / "running")

@@ -143,6 +143,7 @@ def test_the_graph_shows_what_every_vertex_is_at(shown):
     assert "token" not in shown.page.url
 
 
+@pytest.mark.slow
 def test_a_vertex_is_opened_and_closed_by_keys(shown):
     vertex(shown, "Largest").focus()
     shown.page.keyboard.press("Enter")
@@ -161,6 +162,7 @@ def test_a_vertex_is_opened_and_closed_by_keys(shown):
     panel.wait_for(state="detached")
 
 
+@pytest.mark.slow
 def test_everything_is_reached_with_the_tab_key(shown):
     reached = set()
     for _ in range(60):
@@ -177,6 +179,7 @@ def test_everything_is_reached_with_the_tab_key(shown):
     assert any("Largest" in name and "busy" in name for name in reached)
 
 
+@pytest.mark.slow
 def test_records_on_an_edge_are_shown_when_somebody_asks(shown):
     shown.page.get_by_role("button", name=re.compile("Records from .*Largest")).click()
     panel = shown.page.get_by_role("complementary")
@@ -203,6 +206,7 @@ def test_the_state_of_a_key_is_looked_up(shown, watched):
     shown.sees(r"Value.*\d", ".lookup table")
 
 
+@pytest.mark.slow
 def test_flame_graphs(shown):
     vertex(shown, "Fails").click()
     shown.page.get_by_role("link", name="Flame graph").click()
@@ -215,6 +219,7 @@ def test_flame_graphs(shown):
     assert shown.page.get_by_role("button", name="Off CPU").get_attribute("aria-pressed") == "true"
 
 
+@pytest.mark.slow
 def test_checkpoints_with_the_times_of_each_subtask(shown):
     shown.page.get_by_role("link", name="Checkpoints", exact=True).click()
     shown.sees("exactly once · every 3")
@@ -232,6 +237,7 @@ def test_failures_show_the_line_of_the_program(shown):
     shown.sees(r"Created at.*test_dashboard\.py:\d+", ".facts")
 
 
+@pytest.mark.slow
 def test_configuration_and_processes(shown):
     shown.page.get_by_role("link", name="Configuration").click()
     shown.sees("execution.checkpointing.interval.*3 s", "tr")
@@ -278,6 +284,7 @@ CHART = """async () => {
 }"""
 
 
+@pytest.mark.slow
 def test_charts_show_values_below_zero(browser, watched):
     page = Page(browser, watched[0]).open("/")
     assert page.page.evaluate(CHART) == [[26, 14, 2], [26, 14], [26, 26], [26, 2]]
@@ -312,6 +319,7 @@ LARGE = """async () => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_graph_of_300_vertices_can_be_read(browser, watched):
     """No box covers another, names are readable at once, and a map shows the whole graph."""
     client, _ = watched
