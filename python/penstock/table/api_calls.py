@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.nodes import Node
     from penstock.table.table import Table
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_context import TableContext
 
 
 def table_function(
-    environment: TableEnvironment, table: Table, call: Any
+    environment: TableContext, table: Table, call: Any
 ) -> tuple[Any, list[e.Expression], Sequence[str]]:
     """Return wrapper, arguments and column names of a table function's call.
 
@@ -47,7 +47,7 @@ def table_function(
 
 
 def row_function(
-    environment: TableEnvironment, table: Table, func: Any
+    environment: TableContext, table: Table, func: Any
 ) -> tuple[Any, list[e.Expression]]:
     """Return the wrapper of a function and its arguments: those of a call, or the whole row.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.checkpoint_storage.file_systems import FileSystem
     from penstock.table.plan_reference import PlanReference
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_context import TableContext
     from penstock.table.table_result import TableResult
 
 __all__ = ["CompiledPlan"]
@@ -34,12 +34,12 @@ class CompiledPlan(MissingMethods):
         environment: The environment.
     """
 
-    def __init__(self, plan: StoredPlan, environment: TableEnvironment) -> None:
+    def __init__(self, plan: StoredPlan, environment: TableContext) -> None:
         self._plan = plan
         self._environment = environment
 
     @staticmethod
-    def of(statement: str, environment: TableEnvironment) -> CompiledPlan:
+    def of(statement: str, environment: TableContext) -> CompiledPlan:
         """Return the plan of a statement (beyond PyFlink).
 
         Raises:
@@ -48,7 +48,7 @@ class CompiledPlan(MissingMethods):
         return CompiledPlan(compiled(environment, statement), environment)
 
     @staticmethod
-    def loaded(reference: PlanReference, environment: TableEnvironment) -> CompiledPlan:
+    def loaded(reference: PlanReference, environment: TableContext) -> CompiledPlan:
         """Return the plan of a reference, after a check that it fits (beyond PyFlink).
 
         Raises:
@@ -126,12 +126,12 @@ class CompiledPlan(MissingMethods):
         return self.as_json_string()
 
 
-def is_recompiled(environment: TableEnvironment) -> bool:
+def is_recompiled(environment: TableContext) -> bool:
     """Return whether existing plan files are overwritten."""
     return (environment.get_config().get(PLAN_RECOMPILE, "false") or "").lower() == "true"
 
 
-def plan_exists(path: str, environment: TableEnvironment) -> bool:
+def plan_exists(path: str, environment: TableContext) -> bool:
     """Return whether there is a plan file that is not to be overwritten.
 
     Raises:
@@ -143,6 +143,6 @@ def plan_exists(path: str, environment: TableEnvironment) -> bool:
         raise TableException(f"The plan {path} cannot be read: {error}") from error
 
 
-def _files(path: str, environment: TableEnvironment) -> FileSystem:
+def _files(path: str, environment: TableContext) -> FileSystem:
     # Options of tables may contain passwords.
     return FileSystems(environment.get_config().to_map(), is_private=True).of(path)

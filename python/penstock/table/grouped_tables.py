@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
+from penstock.table.api_calls import aggregate_tree
 from penstock.table.column_expansion import expanded, output_name, output_names, transformed
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression
@@ -319,8 +320,7 @@ class AggregatedTable:
     def select(self, *fields: Expression[Any]) -> Table:
         """Return the selected keys and fields of the aggregate's result."""
         table, func = self._table, self._func
-        environment = table.environment
-        tree = environment.aggregate_tree(table, func)
+        tree = aggregate_tree(table, func)
         names: list[str] = []
         if isinstance(tree, e.UnresolvedAlias):
             names, tree = list(tree.names), tree.argument
@@ -370,7 +370,7 @@ class FlatAggregateTable:
     def select(self, *fields: Expression[Any]) -> Table:
         """Return the selected keys and columns of the function's rows."""
         table = self._table
-        tree = table.environment.aggregate_tree(table, self._func, "TABLE_AGGREGATE")
+        tree = aggregate_tree(table, self._func, "TABLE_AGGREGATE")
         names: list[str] = []
         if isinstance(tree, e.UnresolvedAlias):
             names, tree = list(tree.names), tree.argument

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.table import show
 from penstock.table.catalog import CatalogBaseTable, CatalogFunction, ObjectIdentifier
 from penstock.table.catalog_overlay import CatalogOverlay
-from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions.type_rules import serializable
 from penstock.table.plan.operator_ids import stateful_uids
 from penstock.table.schema import DeclaredColumn, Schema
 from penstock.table.stored_plan import StoredPlan
-from penstock.table.table_environment import TableEnvironment
 from penstock.table.table_options import (
     DML_SYNC,
     MAX_COLUMN_WIDTH,
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.table.plan.nodes import Sink
+    from penstock.table.table_context import TableContext
 
 _NOT_STORED: Final = frozenset(
     [
@@ -46,7 +45,7 @@ _UNSTORED_DEFAULTS: Final = {REUSE_SUB_PLAN: "true", REUSE_SOURCE: "true"}
 _MOST_SHOWN: Final = 5
 
 
-def compiled(environment: TableEnvironment, statement: str) -> StoredPlan:
+def compiled(environment: TableContext, statement: str) -> StoredPlan:
     """Return the plan of an INSERT or a statement set.
 
     Raises:
@@ -60,7 +59,7 @@ def compiled(environment: TableEnvironment, statement: str) -> StoredPlan:
             "option"
         )
     catalogs = CatalogOverlay(environment.catalogs)
-    scope = _scope(environment, catalogs, {})
+    scope = environment.with_plan(catalogs, {})
     sinks = scope.statements.insertions(statement)
     what = (config.get(PLAN_COMPILED_OBJECTS, None) or "ALL").upper()
     found = list(catalogs.tables.items())
@@ -90,7 +89,7 @@ def compiled(environment: TableEnvironment, statement: str) -> StoredPlan:
     )
 
 
-def planned(environment: TableEnvironment, plan: StoredPlan) -> tuple[TableEnvironment, list[Sink]]:
+def planned(environment: TableContext, plan: StoredPlan) -> tuple[TableContext, list[Sink]]:
     """Return the nodes of a plan, and the environment whose jobs run them.
 
     Raises:
@@ -104,7 +103,7 @@ def planned(environment: TableEnvironment, plan: StoredPlan) -> tuple[TableEnvir
         )
     catalogs = CatalogOverlay(environment.catalogs)
     catalogs.current_catalog, catalogs.current_database = plan.catalog, plan.database
-    scope = _scope(environment, catalogs, {**_UNSTORED_DEFAULTS, **plan.options})
+    scope = environment.with_plan(catalogs, {**_UNSTORED_DEFAULTS, **plan.options})
     what = (environment.get_config().get(PLAN_RESTORED_OBJECTS, None) or "ALL").upper()
     for stored in plan.tables:
         _restore(scope, catalogs, stored, what)
@@ -123,25 +122,12 @@ def planned(environment: TableEnvironment, plan: StoredPlan) -> tuple[TableEnvir
     return scope, sinks
 
 
-def _scope(
-    environment: TableEnvironment, catalogs: CatalogOverlay, options: Mapping[str, str]
-) -> TableEnvironment:
-    """Return an environment with the options of another one, and with options of a plan."""
-    config = environment.get_config()
-    settings = EnvironmentSettings(streaming=environment.planner.is_streaming)
-    made = TableEnvironment(settings, config.root, catalogs)
-    made.get_config().add_configuration(config.get_configuration())
-    for key, value in options.items():
-        made.get_config().set(key, value)
-    return made
-
-
-def _mode(environment: TableEnvironment) -> str:
+def _mode(environment: TableContext) -> str:
     return "STREAMING" if environment.planner.is_streaming else "BATCH"
 
 
 def _stored(
-    scope: TableEnvironment, identifier: ObjectIdentifier, table: CatalogBaseTable, what: str
+    scope: TableContext, identifier: ObjectIdentifier, table: CatalogBaseTable, what: str
 ) -> dict[str, Any]:
     stored: dict[str, Any] = {"name": identifier.to_list()}
     if scope.catalogs.is_temporary(identifier):
@@ -152,7 +138,7 @@ def _stored(
 
 
 def _created(
-    scope: TableEnvironment,
+    scope: TableContext,
     identifier: ObjectIdentifier,
     table: CatalogBaseTable,
     *,
@@ -164,7 +150,7 @@ def _created(
 
 
 def _stored_view(
-    scope: TableEnvironment, identifier: ObjectIdentifier, view: CatalogBaseTable
+    scope: TableContext, identifier: ObjectIdentifier, view: CatalogBaseTable
 ) -> dict[str, Any]:
     namespace = view.namespace or (
         scope.catalogs.current_catalog,
@@ -180,7 +166,7 @@ def _stored_view(
 
 
 def _restore(
-    scope: TableEnvironment, catalogs: CatalogOverlay, stored: Mapping[str, Any], what: str
+    scope: TableContext, catalogs: CatalogOverlay, stored: Mapping[str, Any], what: str
 ) -> None:
     """Make a table of a plan available, or check that the one of the environment fits.
 
@@ -225,7 +211,7 @@ def _restore(
         )
 
 
-def _operators(scope: TableEnvironment, sinks: Sequence[Sink]) -> list[str]:
+def _operators(scope: TableContext, sinks: Sequence[Sink]) -> list[str]:
     """Return the ids of the operators with state that insertions have."""
     job = scope.jobs.environment()
     scope.jobs.add_sinks(sinks, job)

@@ -19,11 +19,11 @@ from penstock.table.types import DataType, RowField, RowType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_context import TableContext
 
 
 def rows_table(
-    environment: TableEnvironment,
+    environment: TableContext,
     elements: Sequence[Any],
     schema: DataType | Sequence[str] | None,
     *,
@@ -73,7 +73,7 @@ def rows_table(
     return batches_table(environment, row_type, [batch])
 
 
-def _failing_table(environment: TableEnvironment, row_type: RowType, error: Exception) -> Table:
+def _failing_table(environment: TableContext, row_type: RowType, error: Exception) -> Table:
     """Return a table of unchecked rows that do not fit: its queries fail."""
     from penstock.table.planning import UnreadableSource
     from penstock.table.resolved_schema import ResolvedSchema
@@ -90,7 +90,7 @@ def _values(row: Any, row_type: RowType) -> list[Any]:
 
 
 def _localized(
-    rows: list[list[Any]], row_type: RowType, environment: TableEnvironment
+    rows: list[list[Any]], row_type: RowType, environment: TableContext
 ) -> list[list[Any]]:
     """Convert datetimes without a zone in TIMESTAMP_LTZ columns to the session's zone."""
     from penstock.table.logical_types import LocalZonedTimestampType
@@ -106,9 +106,7 @@ def _localized(
     return rows
 
 
-def batches_table(
-    environment: TableEnvironment, row_type: RowType, batches: Sequence[Any]
-) -> Table:
+def batches_table(environment: TableContext, row_type: RowType, batches: Sequence[Any]) -> Table:
     """Return a table of record batches.
 
     Raises:
@@ -123,7 +121,7 @@ def batches_table(
     return Table(n.Scan(schema, name, CollectionSource(batches)), environment)
 
 
-def expressions_table(environment: TableEnvironment, elements: Sequence[Any], schema: Any) -> Table:
+def expressions_table(environment: TableContext, elements: Sequence[Any], schema: Any) -> Table:
     """Return a table whose rows are expressions: ``row(1, "a")``, or single values."""
     from penstock.table.functions.logic import cast_to
     from penstock.table.plan.binder import Binder

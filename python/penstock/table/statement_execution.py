@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.table.catalog import Catalog, ObjectIdentifier
     from penstock.table.plan.nodes import Node, Sink
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_context import TableContext
     from penstock.table.table_result import TableResult
 
 _NEVER_ANY: Final = {
@@ -50,7 +50,7 @@ class StatementExecution:
         environment: The environment.
     """
 
-    def __init__(self, environment: TableEnvironment) -> None:
+    def __init__(self, environment: TableContext) -> None:
         self._environment = environment
         self._catalogs = environment.catalogs
         self._planner = environment.planner

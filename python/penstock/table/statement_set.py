@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from penstock.table.compiled_plan import CompiledPlan
     from penstock.table.plan.nodes import Sink
     from penstock.table.table import Table
+    from penstock.table.table_context import TableContext
     from penstock.table.table_descriptor import TableDescriptor
-    from penstock.table.table_environment import TableEnvironment
     from penstock.table.table_pipeline import TablePipeline
     from penstock.table.table_result import TableResult
 
@@ -26,7 +26,7 @@ class StatementSet:
         environment: The environment.
     """
 
-    def __init__(self, environment: TableEnvironment) -> None:
+    def __init__(self, environment: TableContext) -> None:
         self._environment = environment
         self._sinks: list[Sink] = []
         self._statements: list[str | None] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.table.api_calls import fields_node, row_function, table_function
 from penstock.table.column_expansion import expanded, output_name, output_names
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression import Expression
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.nodes import Node
     from penstock.table.resolved_schema import ResolvedSchema
+    from penstock.table.table_context import TableContext
     from penstock.table.table_descriptor import TableDescriptor
-    from penstock.table.table_environment import TableEnvironment
     from penstock.table.table_pipeline import TablePipeline
     from penstock.table.table_result import TableResult
     from penstock.table.window import GroupWindow, OverWindow
@@ -60,7 +61,7 @@ class Table:
         environment: The environment of the table.
     """
 
-    def __init__(self, node: Node, environment: TableEnvironment) -> None:
+    def __init__(self, node: Node, environment: TableContext) -> None:
         self._node = node
         self._environment = environment
         self._path: str | None = None
@@ -73,7 +74,7 @@ class Table:
         return self._node
 
     @property
-    def environment(self) -> TableEnvironment:
+    def environment(self) -> TableContext:
         """The environment of the table (beyond PyFlink)."""
         return self._environment
 
@@ -304,7 +305,7 @@ class Table:
     ) -> Table:
         from penstock.table.plan.from_clause import correlate
 
-        wrapper, arguments, names = self._environment.table_function(self, call)
+        wrapper, arguments, names = table_function(self._environment, self, call)
         fields = function_fields(wrapper, names)
         shared = sorted({f.name for f in fields} & set(self._node.schema.names))
         if shared:
@@ -463,20 +464,20 @@ class Table:
 
     def map(self, func: Any) -> Table:
         """Return the result of a scalar function with a ROW result for each row."""
-        wrapper, arguments = self._environment.row_function(self, func)
+        wrapper, arguments = row_function(self._environment, self, func)
         call = self.binder().python_call(wrapper, arguments)
         names = list(wrapper.alias_names) or None
-        return self.derived(self._environment.fields_node(self._node, call, names))
+        return self.derived(fields_node(self._node, call, names))
 
     def flat_map(self, func: Any) -> Table:
         """Return the rows that a table function returns for each row."""
         from penstock.table.plan.from_clause import correlate
 
         if isinstance(func, UserDefinedFunctionWrapper):
-            wrapper, arguments = self._environment.row_function(self, func)
+            wrapper, arguments = row_function(self._environment, self, func)
             names: Sequence[str] = wrapper.alias_names
         else:
-            wrapper, arguments, names = self._environment.table_function(self, func)
+            wrapper, arguments, names = table_function(self._environment, self, func)
         fields = function_fields(wrapper, names)
         node = correlate(self._node, wrapper, tuple(arguments), fields, False)
         width = len(self._node.schema)

@@ -24,7 +24,7 @@ from penstock.table.table_objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.table.resolved_schema import ResolvedSchema
     from penstock.table.statement_execution import StatementExecution
     from penstock.table.statement_set import StatementSet
+    from penstock.table.table_context import PlannedTable
     from penstock.table.table_descriptor import TableDescriptor
     from penstock.table.table_pipeline import TablePipeline
     from penstock.table.table_result import TableResult
@@ -314,7 +315,7 @@ class TableEnvironment(PlanMethods, MissingMethods):
             ignore_if_exists=ignore,
         )
 
-    def register_unnamed(self, table: Table) -> str:
+    def register_unnamed(self, table: PlannedTable) -> str:
         """Register a table under a generated name, and return the name (beyond PyFlink)."""
         path = self.catalogs.unnamed_path()
         identifier = self.catalogs.identifier([path])
@@ -501,6 +502,15 @@ class TableEnvironment(PlanMethods, MissingMethods):
 
     # For tables -------------------------------------------------------------------------------
 
+    def with_plan(self, catalogs: CatalogManager, options: Mapping[str, str]) -> TableEnvironment:
+        """Return an environment with these options, other catalogs, and options of a plan."""
+        settings = EnvironmentSettings(streaming=self.planner.is_streaming)
+        made = TableEnvironment(settings, self._config.root, catalogs)
+        made._config.add_configuration(self._config.get_configuration())
+        for key, value in options.items():
+            made._config.set(key, value)
+        return made
+
     def resolve(self, binder: Binder, tree: Any, scope: Scope) -> PlanExpression:
         """Resolve an unresolved tree (beyond PyFlink)."""
         from penstock.table.call_resolution import resolve
@@ -514,7 +524,7 @@ class TableEnvironment(PlanMethods, MissingMethods):
         bound: PlanExpression = bind_scalar(text, scope, self.planner.context(text))
         return bound
 
-    def schema_of(self, table: Table) -> ResolvedSchema:
+    def schema_of(self, table: PlannedTable) -> ResolvedSchema:
         """Return the columns of a table; for a table of a catalog, as declared."""
         if table._path is not None and not table._path.startswith("UnnamedTable$"):
             found = self.catalogs.find_table(self.catalogs.identifier(parsed_path(table._path)))
@@ -523,7 +533,7 @@ class TableEnvironment(PlanMethods, MissingMethods):
         return schema_of_node(table.plan_node)
 
     def pipeline(
-        self, table: Table, target: str | TableDescriptor, overwrite: bool
+        self, table: PlannedTable, target: str | TableDescriptor, overwrite: bool
     ) -> TablePipeline:
         """Return the insertion of a table's rows into another table (beyond PyFlink).
 
@@ -564,32 +574,6 @@ class TableEnvironment(PlanMethods, MissingMethods):
             f"{len(sinks)} insertions cannot be attached: only a StreamTableEnvironment has a "
             "stream environment"
         )
-
-    def table_function(
-        self, table: Table, call: Any
-    ) -> tuple[Any, list[PlanExpression], Sequence[str]]:
-        """Return wrapper, arguments and column names of a table function's call."""
-        from penstock.table.api_calls import table_function
-
-        return table_function(self, table, call)
-
-    def row_function(self, table: Table, func: Any) -> tuple[Any, list[PlanExpression]]:
-        """Return the wrapper of a function on whole rows, and its arguments."""
-        from penstock.table.api_calls import row_function
-
-        return row_function(self, table, func)
-
-    def fields_node(self, node: Node, call: PlanExpression, names: Sequence[str] | None) -> Node:
-        """Return the node whose columns are the fields of a call's ROW result."""
-        from penstock.table.api_calls import fields_node
-
-        return fields_node(node, call, names)
-
-    def aggregate_tree(self, table: Table, func: Any, kind: str = "AGGREGATE") -> Any:
-        """Return the unresolved call of an aggregate function."""
-        from penstock.table.api_calls import aggregate_tree
-
-        return aggregate_tree(table, func, kind)
 
     def explain_nodes(self, nodes: Sequence[Node], details: Sequence[Any]) -> str:
         """Return plans as text (beyond PyFlink)."""

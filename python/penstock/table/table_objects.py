@@ -19,7 +19,7 @@ from penstock.table.user_functions import (
 
 if TYPE_CHECKING:
     from penstock.table.resolved_schema import ResolvedSchema
-    from penstock.table.table import Table
+    from penstock.table.table_context import PlannedTable
     from penstock.table.table_descriptor import TableDescriptor
 
 
@@ -93,7 +93,7 @@ def described_table(
     )
 
 
-def view_of(table: Table) -> CatalogBaseTable:
+def view_of(table: PlannedTable) -> CatalogBaseTable:
     """Return a view of a program's table."""
     columns = [
         DeclaredColumn(column.name, column.data_type)

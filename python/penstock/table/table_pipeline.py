@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.table.catalog import ObjectIdentifier
     from penstock.table.compiled_plan import CompiledPlan
     from penstock.table.plan.nodes import Sink
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_context import TableContext
     from penstock.table.table_result import TableResult
 
 __all__ = ["TablePipeline"]
@@ -31,7 +31,7 @@ class TablePipeline:
     def __init__(
         self,
         sink: Sink,
-        environment: TableEnvironment,
+        environment: TableContext,
         identifier: ObjectIdentifier | None,
         statement: str | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class TablePipeline:
 
 
 def compiled_insertions(
-    statements: Sequence[str | None], environment: TableEnvironment
+    statements: Sequence[str | None], environment: TableContext
 ) -> CompiledPlan:
     """Return the compiled plan of insertions, whose statements are None if SQL cannot express them.
 
