@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
 
 
-def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_accumulators(parts: Iterable[Mapping[str, object]]) -> dict[str, object]:
     """Merge accumulators and return their results.
 
     Plain numbers are added, lists and strings joined in order, dicts merged key by key.
@@ -70,7 +70,7 @@ class JobAccumulators:
         """Create an empty collection."""
         self._values: dict[ExecutionAttemptID, dict[str, Any]] = {}
 
-    def report(self, attempt: ExecutionAttemptID, values: dict[str, Any]) -> None:
+    def report(self, attempt: ExecutionAttemptID, values: dict[str, object]) -> None:
         """Replace the values of an attempt."""
         self._values[attempt] = values
 
@@ -82,7 +82,9 @@ class JobAccumulators:
             if attempt.vertex_id not in vertices
         }
 
-    def merged(self, vertex_id: bytes | None = None, subtask: int | None = None) -> dict[str, Any]:
+    def merged(
+        self, vertex_id: bytes | None = None, subtask: int | None = None
+    ) -> dict[str, object]:
         """Return the values of the latest attempts of the subtasks, merged by name.
 
         Args:

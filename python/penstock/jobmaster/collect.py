@@ -103,7 +103,7 @@ class CollectResults:
             self._awaited_checkpoints += 1
             self._changed.notify_all()
 
-    def end_checkpoint(self, checkpoint: Future[Any]) -> None:
+    def end_checkpoint(self, checkpoint: Future[object]) -> None:
         """Restore the bound: a requested checkpoint is complete or has failed."""
         del checkpoint
         with self._changed:
@@ -242,7 +242,7 @@ class CollectService:
         with self._lock:
             return self._results[(job_id, collect_id)]
 
-    def take_all_until(self, job_id: bytes, checkpoint: Future[Any]) -> None:
+    def take_all_until(self, job_id: bytes, checkpoint: Future[object]) -> None:
         """Receive a job's results, read or not, until a checkpoint is done."""
         for results in self._of(job_id):
             results.begin_checkpoint()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.common.job_gateway import JobGateway
 from penstock.common.job_progress import JobProgress
@@ -67,7 +67,7 @@ class EndedJobGateway(JobGateway):
         request.job_ended(self._status.value)
         return request.future
 
-    def accumulators(self) -> dict[str, Any]:
+    def accumulators(self) -> dict[str, object]:
         """Return the last accumulators."""
         return self._final_accumulators
 

@@ -369,7 +369,7 @@ class JobMaster:
 
     def accumulators(
         self, vertex_id: bytes | None = None, subtask: int | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the accumulators of the latest attempts of the subtasks, merged by name.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.common.job_gateway import JobGateway
 from penstock.common.job_progress import JobProgress
@@ -51,7 +51,7 @@ class JobCommands(Protocol):
 
     def accumulators(
         self, vertex_id: bytes | None = None, subtask: int | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the merged accumulators of the job, of a vertex or of a subtask."""
 
 
@@ -131,7 +131,7 @@ class LocalJobGateway(JobGateway):
         self.add_done_callback(lambda _: request.job_ended(self._status.value))
         return request.future
 
-    def accumulators(self) -> dict[str, Any]:
+    def accumulators(self) -> dict[str, object]:
         """Return the present accumulators."""
         values = {} if self._has_result else self.ask_accumulators().result(CALL_TIMEOUT_S)
         # After the job's end there is nobody to ask, though its cluster may still be closing.
@@ -233,7 +233,7 @@ class LocalJobGateway(JobGateway):
 
     def ask_accumulators(
         self, vertex_id: bytes | None = None, subtask: int | None = None
-    ) -> Future[dict[str, Any]]:
+    ) -> Future[dict[str, object]]:
         """Request the accumulators of the job, of one of its vertices or subtasks, by name.
 
         After the job has ended these are the last ones.
@@ -258,7 +258,7 @@ class LocalJobGateway(JobGateway):
         self._status = status
 
     def set_result(
-        self, status: JobStatus, error: BaseException | None, accumulators: dict[str, Any]
+        self, status: JobStatus, error: BaseException | None, accumulators: dict[str, object]
     ) -> None:
         """Set the result of a job that ends now, before `complete`."""
         self._status = status

@@ -164,7 +164,7 @@ class SourceCoordinator:
             self.thread.post(self._close)
             threading.Thread(target=self._thread.close, daemon=True).start()
 
-    def assign(self, assignment: Mapping[int, Sequence[Any]]) -> None:
+    def assign(self, assignment: Mapping[int, Sequence[object]]) -> None:
         """Send splits to readers."""
         for subtask in assignment:
             self._reader(subtask)
@@ -328,7 +328,7 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
             for subtask, reader in self._coordinator.readers.items()
         }
 
-    def assign_splits(self, assignment: Mapping[int, Sequence[Any]]) -> None:
+    def assign_splits(self, assignment: Mapping[int, Sequence[object]]) -> None:
         """Assign splits to registered readers."""
         self._coordinator.assign(assignment)
 

@@ -34,7 +34,7 @@ class SplitAssignments:
         """Forget the assignments that a complete checkpoint or an earlier one covers."""
         self._before = {n: splits for n, splits in self._before.items() if n > checkpoint_id}
 
-    def take_back(self, subtask: int, checkpoint_id: int | None) -> list[Any]:
+    def take_back(self, subtask: int, checkpoint_id: int | None) -> list[object]:
         """Remove and return the splits that a reader loses when it starts from a checkpoint.
 
         Args:

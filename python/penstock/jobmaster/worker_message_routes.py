@@ -146,8 +146,8 @@ class WorkerMessageRoutes:
         ]
 
     def _of_job(
-        self, handle: Callable[[JobMaster, TaskExecutorGateway, Any], object]
-    ) -> Callable[[WorkerConnection, Any], None]:
+        self, handle: Callable[[JobMaster, TaskExecutorGateway, Any], Any]
+    ) -> Callable[[WorkerConnection, object], None]:
         """Return a handler that passes a message to its job's JobMaster, if the job runs."""
 
         def pass_on(worker: WorkerConnection, message: Any) -> None:

@@ -4,7 +4,7 @@ import pytest
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.plan import nodes as n
-from penstock.taskexecutor.operators.relational.replacements import LEAST_ROWS
+from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS
 from unit.table.planning import TEXT, plan
 from unit.table.running import HarnessTable, run, settled
 

@@ -98,7 +98,7 @@ class LoggedState:
         self,
         checkpoint_id: int,
         operator_id: bytes,
-        states: Mapping[str, Any],
+        states: Mapping[str, object],
         open_stream: Callable[[], StateOutputStream],
     ) -> IncrementalKeyGroupsHandle | None:
         """Write the description and return the handle; None without any stream.

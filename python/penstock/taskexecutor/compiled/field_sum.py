@@ -34,7 +34,7 @@ class SumFieldOperator(KeyedReduceOperator):
     def __init__(
         self,
         position: int,
-        function: Callable[[Any, Any], Any],
+        function: Callable[[object, object], object],
         keys: KeyReader,
         folds: StateMap,
     ) -> None:
@@ -68,7 +68,7 @@ class SumFieldOperator(KeyedReduceOperator):
             if not done:
                 self.note_failure()
 
-    def folded(self, key: Any, value: Any) -> Any:
+    def folded(self, key: object, value: object) -> Any:
         """Return the new result of a key, and store it."""
         position = self.folds.find(key)
         if position < 0:
@@ -96,7 +96,7 @@ class SumFieldOperator(KeyedReduceOperator):
                 return number
         return value
 
-    def fold_of(self, key: Any, kept: Any) -> Any:
+    def fold_of(self, key: object, kept: Any) -> Any:
         """Return the last result of a key."""
         if type(kept) is tuple:
             return kept
@@ -105,7 +105,7 @@ class SumFieldOperator(KeyedReduceOperator):
         return key, kept
 
 
-def added(one: object, other: object) -> Any:
+def added(one: Any, other: Any) -> Any:
     """Return the sum as Python computes it: compiled by Cython, ``0 + -0.0`` is -0.0."""
     if type(one) is int and type(other) is int:
         return one + other

@@ -19,6 +19,7 @@ from .operator_loop import MAX_TIMESTAMP, FunctionOperator, StreamOperator  # no
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from penstock.columns.column_batch import ColumnBatch
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.table import StateMap
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class MapOperator(FunctionOperator):
     """Emits one record for each record."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:
@@ -56,7 +57,7 @@ def truth(answer: object) -> bool:
 class FilterOperator(FunctionOperator):
     """Emits the records for which the function is true."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:
@@ -72,7 +73,7 @@ class FilterOperator(FunctionOperator):
 class FlatMapOperator(FunctionOperator):
     """Emits any number of records for each record: the items of the function's result."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         result: Any = ()
         done = False
@@ -100,7 +101,7 @@ class FusedOperator(StreamOperator):
     def __init__(
         self,
         function: Callable[[Any], Any],
-        function_of_all: Callable[[Iterable[Any]], Iterator[Any]],
+        function_of_all: Callable[[Iterable[object]], Iterator[object]],
         dropped: object,
         blame: Callable[[BaseException], BaseException],
     ) -> None:
@@ -130,7 +131,7 @@ class FusedOperator(StreamOperator):
         if result is not self.dropped:
             self.output.collect(result, timestamp)
 
-    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def process_all(self, values: Iterable[object], timestamp: int) -> None:
         """Process records of one timestamp, each before the next is requested."""
         try:
             self.output.collect_all(self.function_of_all(values), timestamp)
@@ -142,7 +143,7 @@ class FusedOperator(StreamOperator):
             return
         raise cause
 
-    def process_batch(self, batch: Any) -> None:
+    def process_batch(self, batch: ColumnBatch) -> None:
         """Process a batch by columns, or as objects if it cannot be computed so."""
         columns = self.columns
         result = None if columns is None else columns.evaluated(batch)
@@ -160,7 +161,7 @@ class KeyedReduceOperator(FunctionOperator):
 
     def __init__(
         self,
-        user_function: Any,
+        user_function: object,
         function: Callable[..., Any],
         keys: KeyReader,
         folds: StateMap,
@@ -177,7 +178,7 @@ class KeyedReduceOperator(FunctionOperator):
         self.keys = keys
         self.folds = folds
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:
@@ -200,7 +201,7 @@ class KeyedReduceOperator(FunctionOperator):
 class FinalReduceOperator(KeyedReduceOperator):
     """The fold of bounded input: emits one record for each key when the input has ended."""
 
-    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+    def process(self, value: object, timestamp: int) -> None:  # noqa: ARG002
         """Process a record."""
         done = False
         try:
@@ -251,14 +252,14 @@ class DiscardingSink(StreamOperator):
         ):
             refuse_coroutine(value)
 
-    def process_batch(self, batch: Any) -> None:
+    def process_batch(self, batch: ColumnBatch) -> None:
         """Drop the records, which cannot be coroutines."""
 
 
 class FunctionSink(FunctionOperator):
     """Calls a function with every record."""
 
-    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+    def process(self, value: object, timestamp: int) -> None:  # noqa: ARG002
         """Process a record."""
         done = False
         try:

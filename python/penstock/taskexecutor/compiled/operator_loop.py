@@ -27,6 +27,8 @@ from .value_copies import ValueCopier  # noqa: TC001, TID252
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from penstock.columns.column_batch import ColumnBatch
+
 #: The timestamp of a record without one, and the watermark before the first one.
 MIN_TIMESTAMP: int = -(2**63)
 
@@ -43,16 +45,16 @@ def handed_over(rows: list[Any]) -> Iterator[Any]:
 class Output:
     """Output of an operator."""
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Emit one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` if it has none."""
         raise NotImplementedError(type(self).__name__ + ".collect")
 
-    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def collect_all(self, values: Iterable[object], timestamp: int) -> None:
         """Emit records of one timestamp, each before the next is requested."""
         for value in values:
             self.collect(value, timestamp)
 
-    def collect_batch(self, batch: Any) -> None:
+    def collect_batch(self, batch: ColumnBatch) -> None:
         """Emit the records of a ColumnBatch, here as objects."""
         if type(batch.timestamps) is int:
             self.collect_all(handed_over(batch.rows()), batch.timestamps)
@@ -86,12 +88,12 @@ class Input:
         """Process one record; ``timestamp`` in ms, ``MIN_TIMESTAMP`` if it has none."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
-    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def process_all(self, values: Iterable[object], timestamp: int) -> None:
         """Process records of one timestamp, each before the next is requested."""
         for value in values:
             self.process(value, timestamp)
 
-    def process_batch(self, batch: Any) -> None:
+    def process_batch(self, batch: ColumnBatch) -> None:
         """Process the records of a ColumnBatch.
 
         Here they are processed as objects: an operator that computes with columns overrides this,
@@ -125,15 +127,15 @@ class ChainingOutput(Output):
     def __init__(self, target: Input) -> None:
         self.target = target
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Emit a record."""
         self.target.process(value, timestamp)
 
-    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def collect_all(self, values: Iterable[object], timestamp: int) -> None:
         """Emit records of one timestamp."""
         self.target.process_all(values, timestamp)
 
-    def collect_batch(self, batch: Any) -> None:
+    def collect_batch(self, batch: ColumnBatch) -> None:
         """Pass on the records of a batch, which is immutable."""
         self.target.process_batch(batch)
 
@@ -168,11 +170,11 @@ class CopyingChainingOutput(ChainingOutput):
         self.copier = copier
         self.copied: Callable[[Any], Any] = copier.copied
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Emit a record."""
         self.target.process(self.copier.copied(value), timestamp)
 
-    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def collect_all(self, values: Iterable[object], timestamp: int) -> None:
         """Emit records of one timestamp."""
         self.target.process_all(map(self.copied, values), timestamp)
 
@@ -183,9 +185,9 @@ class TypedChainingOutput(ChainingOutput):
     def __init__(
         self,
         target: Input,
-        encode: Callable[[Any], bytes],
-        decode: Callable[[bytes], Any],
-        exact: Any,
+        encode: Callable[[object], bytes],
+        decode: Callable[[bytes], object],
+        exact: object,
     ) -> None:
         """Create the output to an input.
 
@@ -201,21 +203,21 @@ class TypedChainingOutput(ChainingOutput):
         self.decode = decode
         self.exact = exact
 
-    def typed(self, value: Any) -> Any:
+    def typed(self, value: object) -> object:
         """Return the value after a round trip through the codec."""
         if type(value) is self.exact:
             return value
         return self.decode(self.encode(value))
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Emit a record."""
         self.target.process(self.typed(value), timestamp)
 
-    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def collect_all(self, values: Iterable[object], timestamp: int) -> None:
         """Emit records of one timestamp."""
         self.target.process_all(map(self.typed, values), timestamp)
 
-    def collect_batch(self, batch: Any) -> None:
+    def collect_batch(self, batch: ColumnBatch) -> None:
         """Pass on a batch: as objects, unless a round trip does not change its records."""
         if batch.declared == self.exact:
             self.target.process_batch(batch)
@@ -333,13 +335,13 @@ class BroadcastOutput(Output):
         self.choose = choose
         self.everyone = [*outputs, *(output for group in sides.values() for output in group)]
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Emit a record."""
         output: Output
         for output in self.outputs:
             output.collect(value, timestamp)
 
-    def collect_batch(self, batch: Any) -> None:
+    def collect_batch(self, batch: ColumnBatch) -> None:
         """Emit the records of a batch."""
         output: Output
         for output in self.outputs:
@@ -391,7 +393,7 @@ class SideOutputs(Output):
         self.rest = rest
         self.tag_class = tag_class
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Emit a record, with or without a tag."""
         if type(value) is tuple and len(value) == 2:
             pair: tuple[Any, ...] = value
@@ -400,7 +402,7 @@ class SideOutputs(Output):
                 return
         self.main.collect(value, timestamp)
 
-    def collect_batch(self, batch: Any) -> None:
+    def collect_batch(self, batch: ColumnBatch) -> None:
         """Pass on the records of a batch, none of which has a tag."""
         self.main.collect_batch(batch)
 
@@ -426,10 +428,10 @@ class SideOutputs(Output):
 class DiscardingOutput(Output):
     """The end of a chain without receivers."""
 
-    def collect(self, value: Any, timestamp: int) -> None:
+    def collect(self, value: object, timestamp: int) -> None:
         """Drop the record."""
 
-    def collect_batch(self, batch: Any) -> None:
+    def collect_batch(self, batch: ColumnBatch) -> None:
         """Drop the records."""
 
     def emit_watermark(self, timestamp: int) -> None:

@@ -68,7 +68,7 @@ class MatchState:
 class MatchEdge:
     """An edge of the automaton; the condition None is always true."""
 
-    def __init__(self, action: int, target: MatchState, condition: Any) -> None:
+    def __init__(self, action: int, target: MatchState, condition: MatchCondition | None) -> None:
         """Create the edge.
 
         Args:

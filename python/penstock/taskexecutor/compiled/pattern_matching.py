@@ -40,6 +40,13 @@ from .pattern_automaton import MatchCondition, MatchState  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    #: The state of a key: the table above says what each place contains.
+    _Entry: TypeAlias = list[Any]
+
+    #: A match: state, first record, last node, first and last timestamp.
+    _Match: TypeAlias = tuple[int, int, int, int, int]
 
 #: Skip strategies.
 NO_SKIP = 0
@@ -49,14 +56,14 @@ TO_FIRST = 3
 TO_LAST = 4
 
 
-def is_before(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+def is_before(left: _Match, right: _Match) -> bool:
     """Return whether a match has an earlier first record than another; no record sorts last."""
     first: int = left[1]
     other: int = right[1]
     return first != 0 and (other == 0 or first < other)
 
 
-def push(heap: list[Any], match: tuple[Any, ...]) -> None:
+def push(heap: list[_Match], match: _Match) -> None:
     """Add a match to a heap."""
     heap.append(match)
     position = len(heap) - 1
@@ -69,7 +76,7 @@ def push(heap: list[Any], match: tuple[Any, ...]) -> None:
     heap[position] = match
 
 
-def sift_down(heap: list[Any], position: int, match: tuple[Any, ...]) -> None:
+def sift_down(heap: list[_Match], position: int, match: _Match) -> None:
     """Put a match at a position of a heap, or below it where it belongs."""
     size = len(heap)
     while position < size >> 1:
@@ -83,7 +90,7 @@ def sift_down(heap: list[Any], position: int, match: tuple[Any, ...]) -> None:
     heap[position] = match
 
 
-def pop(heap: list[Any]) -> tuple[Any, ...]:
+def pop(heap: list[_Match]) -> _Match:
     """Remove the first match of a heap and return it."""
     first: tuple[Any, ...] = heap[0]
     last = heap.pop()
@@ -168,7 +175,7 @@ class PatternMatcher:
         self,
         states: Sequence[MatchState],
         start: MatchState,
-        functions: Sequence[Any],
+        functions: Sequence[Callable[..., object]],
         is_iterative: Sequence[bool],
         window_ms: int,
         skip: int,
@@ -213,15 +220,15 @@ class PatternMatcher:
         self.deadlines: list[int] = []
         self.ended_at = 0
 
-    def new_entry(self) -> list[Any]:
+    def new_entry(self) -> _Entry:
         """Return the state of a key without any record so far."""
         return [self.names, 0, [self.not_begun], [], {}, {}, {}]
 
-    def is_unused(self, entry: list[Any]) -> bool:
+    def is_unused(self, entry: _Entry) -> bool:
         """Return whether an entry equals a new one."""
         return len(entry[2]) == 1 and not entry[3]
 
-    def adopt(self, entry: list[Any]) -> None:
+    def adopt(self, entry: _Entry) -> None:
         """Adapt an entry that another automaton may have written.
 
         Raises:
@@ -237,12 +244,12 @@ class PatternMatcher:
                 entry[4][identifier] = (node[0], state, node[2])
         entry[0] = self.names
 
-    def _moved(self, match: Any, moved: list[Any], names: str) -> tuple[Any, ...]:
+    def _moved(self, match: _Match, moved: list[int | None], names: str) -> _Match:
         if match[1] == 0:
             return self.not_begun
         return (self._moved_index(match[0], moved, names), *match[1:])
 
-    def _moved_index(self, index: int, moved: list[Any], names: str) -> int:
+    def _moved_index(self, index: int, moved: list[int | None], names: str) -> int:
         found = moved[index]
         if found is None:
             name = names.split("\n")[index]
@@ -255,7 +262,7 @@ class PatternMatcher:
         result: int = found
         return result
 
-    def process(self, entry: list[Any], value: object, timestamp: int) -> list[Any]:
+    def process(self, entry: _Entry, value: object, timestamp: int) -> list[dict[str, list[Any]]]:
         """Offer a record to the matches of a key.
 
         Args:
@@ -285,7 +292,7 @@ class PatternMatcher:
             push(entry[3], match)
         return self._completed(entry, fresh)
 
-    def advance(self, entry: list[Any], timestamp: int) -> list[Any]:
+    def advance(self, entry: _Entry, timestamp: int) -> list[dict[str, list[Any]]]:
         """End the partial matches whose window has ended.
 
         Args:
@@ -319,7 +326,7 @@ class PatternMatcher:
             push(entry[3], match)
         return self._completed(entry, fresh)
 
-    def _is_due(self, entry: list[Any], timestamp: int) -> bool:
+    def _is_due(self, entry: _Entry, timestamp: int) -> bool:
         """Return whether a window of a partial match may have ended."""
         if self.has_windows:
             return True
@@ -328,7 +335,7 @@ class PatternMatcher:
         first = entry[2][0]
         return bool(first[1] != 0 and first[3] <= timestamp - self.window_ms)
 
-    def _ended_window(self, match: tuple[Any, ...], timestamp: int) -> int:
+    def _ended_window(self, match: _Match, timestamp: int) -> int:
         """Return 1 if the window since the last record has ended, 2 for that since the first."""
         if match[1] == 0:
             return 0
@@ -341,7 +348,11 @@ class PatternMatcher:
         return 0
 
     def _step(
-        self, entry: list[Any], match: tuple[Any, ...], fresh: list[Any], complete: list[Any]
+        self,
+        entry: _Entry,
+        match: _Match,
+        fresh: list[_Match],
+        complete: list[_Match],
     ) -> None:
         """Offer the record to one match."""
         node = match[2]
@@ -397,12 +408,12 @@ class PatternMatcher:
 
     def _take(
         self,
-        entry: list[Any],
-        match: tuple[Any, ...],
+        entry: _Entry,
+        match: _Match,
         state: MatchState,
         target: MatchState,
-        goes_on: list[Any],
-        complete: list[Any],
+        goes_on: list[_Match],
+        complete: list[_Match],
     ) -> None:
         """Add the record to a match as a part of a state, and go to another state."""
         records = entry[5]
@@ -435,7 +446,7 @@ class PatternMatcher:
                 self._refer(entry, added)
                 push(complete, (end.index, first, added, began, time))
 
-    def _end_after(self, state: MatchState) -> Any:
+    def _end_after(self, state: MatchState) -> MatchState | None:
         """Return the final state if edges lead there from a state without another record."""
         waiting: list[Any] = [state]
         while waiting:
@@ -469,7 +480,7 @@ class PatternMatcher:
             return self._holds(condition.left) or self._holds(condition.right)
         return False
 
-    def _completed(self, entry: list[Any], fresh: list[Any]) -> list[Any]:
+    def _completed(self, entry: _Entry, fresh: list[_Match]) -> list[dict[str, list[Any]]]:
         """Return the complete matches that the skip strategy allows, and discard others."""
         waiting = entry[3]
         found: list[Any] = []
@@ -487,7 +498,7 @@ class PatternMatcher:
             self._release(entry, match[2])
         return found
 
-    def _limit(self, path: list[Any]) -> int:
+    def _limit(self, path: list[tuple[str, int]]) -> int:
         """Return the first record up to which matches are discarded; 0 for none.
 
         Raises:
@@ -518,7 +529,7 @@ class PatternMatcher:
         # Matches that began with the record itself stay.
         return limit - 1
 
-    def _prune(self, entry: list[Any], heap: list[Any], limit: int) -> None:
+    def _prune(self, entry: _Entry, heap: list[_Match], limit: int) -> None:
         """Discard the matches that began up to a record."""
         kept = [match for match in heap if match[1] == 0 or match[1] > limit]
         if len(kept) == len(heap):
@@ -530,7 +541,7 @@ class PatternMatcher:
         for position in range((len(heap) >> 1) - 1, -1, -1):
             sift_down(heap, position, heap[position])
 
-    def _path(self, entry: list[Any], node: int) -> list[Any]:
+    def _path(self, entry: _Entry, node: int) -> list[tuple[str, int]]:
         """Return the label and the record of each node of a match, in their order."""
         nodes = entry[4]
         path = []
@@ -542,7 +553,7 @@ class PatternMatcher:
         path.reverse()
         return path
 
-    def _match_of(self, entry: list[Any], path: list[Any]) -> dict[str, list[Any]]:
+    def _match_of(self, entry: _Entry, path: list[tuple[str, int]]) -> dict[str, list[Any]]:
         """Return the records of a match by the names of its parts."""
         records = entry[5]
         match: dict[str, list[Any]] = {}
@@ -554,7 +565,7 @@ class PatternMatcher:
                 values.append(records[record])
         return match
 
-    def _refer(self, entry: list[Any], identifier: int) -> None:
+    def _refer(self, entry: _Entry, identifier: int) -> None:
         """Add a reference to a node or record that has at least one."""
         references = entry[6]
         references[identifier] = references.get(identifier, 1) + 1
@@ -570,7 +581,7 @@ class PatternMatcher:
             del references[identifier]
         return False
 
-    def _release(self, entry: list[Any], node: int) -> None:
+    def _release(self, entry: _Entry, node: int) -> None:
         """Remove a reference to a node, and everything without references."""
         nodes, references = entry[4], entry[6]
         while node != 0 and self._is_last(references, node):

@@ -80,7 +80,7 @@ class PatternOperator(FunctionOperator):
         tag_class: Any,
         *,
         is_event_time: bool,
-        sort_key: Any,
+        sort_key: object,
         late_tag: str | None,
         late_records_dropped: Any,
         copier: Any,
@@ -128,7 +128,7 @@ class PatternOperator(FunctionOperator):
         """Set the timers; called once, before anything else."""
         self.timers = timers
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Take one record."""
         done = False
         try:
@@ -160,7 +160,7 @@ class PatternOperator(FunctionOperator):
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
-    def _take_late(self, value: Any, timestamp: int) -> None:
+    def _take_late(self, value: object, timestamp: int) -> None:
         if self.late_tag is None:
             self.late_records_dropped.inc()
         else:
@@ -257,14 +257,14 @@ class PatternOperator(FunctionOperator):
             for match, end in timed_out:
                 self._emit_timed_out(match, end)
 
-    def _emit(self, matches: list[dict[str, list[Any]]], timestamp: int) -> None:
+    def _emit(self, matches: list[dict[str, list[object]]], timestamp: int) -> None:
         self.times.match_timestamp = timestamp
         for match in matches:
             result = self.function(self._own(match), self.times)
             if result is not None:
                 emit_results(self.output, result, timestamp, self.tag_class)
 
-    def _emit_timed_out(self, match: dict[str, list[Any]], timestamp: int) -> None:
+    def _emit_timed_out(self, match: dict[str, list[object]], timestamp: int) -> None:
         self.times.match_timestamp = timestamp
         results = self.process_timed_out(self._own(match), self.times)
         for result in () if results is None else results:
@@ -280,7 +280,7 @@ class PatternOperator(FunctionOperator):
                 raise InvalidProgramError(msg)
             self.output.collect_side(result[0].tag_id, result[1], timestamp)
 
-    def _own(self, match: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    def _own(self, match: dict[str, list[object]]) -> dict[str, list[object]]:
         """Return a match that the function may change."""
         copier = self.copier
         if copier is None:

@@ -100,7 +100,7 @@ class KeyedElementContext(ElementContext):
         self.state = state
         self.domain: Any = None
 
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> object:
         """Return the key of the record or timer."""
         key: Any = self.state.current_key
         kind = type(key)
@@ -134,7 +134,7 @@ def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) ->
         raise
 
 
-def emit_result(output: Output, element: Any, timestamp: int, tag_class: Any) -> None:
+def emit_result(output: Output, element: object, timestamp: int, tag_class: Any) -> None:
     """Emit one record, or a pair of a tag and a value, as ``emit_results`` does."""
     if type(element) is tuple:
         pair: tuple[Any, ...] = element
@@ -190,7 +190,7 @@ class FunctionTimers(TimerTarget):
         # Shared by timers of one time; when compiled, each would need a new object.
         self.time_object: Any = MIN_TIMESTAMP
 
-    def call_with(self, element_context: Any) -> None:
+    def call_with(self, element_context: object) -> None:
         """Set the context with which the function is called."""
         self.element_context = element_context
         if isinstance(element_context, KeyedElementContext):
@@ -204,7 +204,7 @@ class FunctionTimers(TimerTarget):
         """Fire a processing-time timer."""
         self.fire(timestamp, self.processing_time)
 
-    def fire(self, timestamp: int, domain: Any) -> None:
+    def fire(self, timestamp: int, domain: object) -> None:
         """Call the function; its results carry the timer's time, in both domains."""
         if self.on_timer is None:
             return
@@ -229,7 +229,7 @@ class FunctionTimers(TimerTarget):
             if not done:
                 self.operator.note_failure()
 
-    def call(self, timestamp: int, domain: Any) -> None:
+    def call(self, timestamp: int, domain: object) -> None:
         """Call the function and emit its results."""
         try:
             self.enter(timestamp, domain)
@@ -239,7 +239,7 @@ class FunctionTimers(TimerTarget):
         finally:
             self.enter(timestamp, None)
 
-    def enter(self, timestamp: int, domain: Any) -> None:
+    def enter(self, timestamp: int, domain: object) -> None:
         """Set the context's timestamp and domain; a domain of None ends the firing."""
         if self.keyed_context is not None:
             self.keyed_context.current_timestamp = timestamp
@@ -254,8 +254,8 @@ class ProcessOperator(FunctionOperator):
 
     def __init__(
         self,
-        user_function: Any,
-        function: Callable[..., Any],
+        user_function: object,
+        function: Callable[..., object],
         element_context: ElementContext | None,
         tag_class: Any,
     ) -> None:
@@ -271,7 +271,7 @@ class ProcessOperator(FunctionOperator):
         self.element_context: Any = element_context
         self.tag_class = tag_class
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:
@@ -294,8 +294,8 @@ class KeyedProcessOperator(ProcessOperator):
 
     def __init__(
         self,
-        user_function: Any,
-        function: Callable[..., Any],
+        user_function: object,
+        function: Callable[..., object],
         tag_class: Any,
         keys: KeyReader,
         state: Any,
@@ -331,7 +331,7 @@ class KeyedProcessOperator(ProcessOperator):
         self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.compiled.timer_queue import TimerHeap, Waiting
 
@@ -27,7 +27,7 @@ class Session(Waiting):
 
     __slots__ = ("end", "expiry", "has_fired", "start")
 
-    def __init__(self, key: Any, start: int, end: int, time: int, contents: StateMap) -> None:
+    def __init__(self, key: object, start: int, end: int, time: int, contents: StateMap) -> None:
         """Create a session that is in no heap."""
         super().__init__(time, contents, key)
         self.start = start
@@ -42,7 +42,7 @@ class Session(Waiting):
 class SessionHeap(TimerHeap):
     """The sessions of all keys."""
 
-    def open(self, key: Any, start: int, end: int, contents: StateMap) -> Session:
+    def open(self, key: object, start: int, end: int, contents: StateMap) -> Session:
         """Add a session."""
         session = Session(key, start, end, end - 1, contents)
         self._put(session)

@@ -8,7 +8,7 @@ One source with two uses; see ``operator_loop``.
 from __future__ import annotations
 
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.sources.turns import LONG_STEP_NS, TURN_NS
 
@@ -83,7 +83,7 @@ class NumberSequenceSource(SourceOperator):
 class IteratorSource(SourceOperator):
     """Emits the items of an iterator."""
 
-    def __init__(self, iterator: Iterator[Any]) -> None:
+    def __init__(self, iterator: Iterator[object]) -> None:
         SourceOperator.__init__(self)
         self.iterator = iterator
 

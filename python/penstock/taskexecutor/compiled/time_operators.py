@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock._native.stamped_records import StampedRecords
+    from penstock.columns.column_batch import ColumnBatch
 
 
 class TimestampsOperator(StreamOperator):
@@ -74,7 +75,7 @@ class TimestampsOperator(StreamOperator):
             if not done:
                 self.note_failure()
 
-    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def process_all(self, values: Iterable[object], timestamp: int) -> None:
         """Process records of one timestamp, each before the next is requested."""
         stamped = self.stamped
         if stamped is None or self.idle:
@@ -86,7 +87,7 @@ class TimestampsOperator(StreamOperator):
             self.had_events = True
             self.max_timestamp = max(self.max_timestamp, stamped.latest)
 
-    def process_batch(self, batch: Any) -> None:
+    def process_batch(self, batch: ColumnBatch) -> None:
         """Process a batch by columns, or as objects if it cannot be computed so."""
         columns = self.columns
         stamped = None if columns is None else columns.stamped(batch)

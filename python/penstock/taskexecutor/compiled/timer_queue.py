@@ -44,7 +44,7 @@ class TimerHeap:
         """Add the entry of a key, which must stay in the table as long as it is in the heap."""
         self._put(Waiting(timestamp, contents, key))
 
-    def entries_until(self, limit: int) -> Iterator[tuple[Any, Any]]:
+    def entries_until(self, limit: int) -> Iterator[tuple[object, object]]:
         """Remove the entries up to a time and yield their keys and values, in order."""
         while len(self) > 0 and self._timers[1].time <= limit:
             timer = self._take_away(1)
@@ -135,7 +135,7 @@ class TimerQueue(TimerHeap):
         self._register(contents, identity)
         return True
 
-    def remove(self, timestamp: int, key: Any, namespace: Any) -> bool:
+    def remove(self, timestamp: int, key: object, namespace: object) -> bool:
         """Delete a timer; return False if there is none."""
         contents = self._table.map(timestamp)
         timer = contents.remove(_timer_of(key, namespace))
@@ -167,6 +167,6 @@ class TimerQueue(TimerHeap):
         self._put(timer)
 
 
-def _timer_of(key: object, namespace: object) -> Any:
+def _timer_of(key: object, namespace: object) -> object:
     """Return the identity of a timer among those of its time."""
     return key if namespace is None and type(key) is not tuple else (key, namespace)

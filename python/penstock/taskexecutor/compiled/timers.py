@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 class Triggerable(Protocol):
     """Callbacks of an operator with timers."""
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_event_time(self, timestamp: int, key: object, namespace: Any) -> None:
         """Handle an event-time timer that fired; the current key is ``key``."""
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_processing_time(self, timestamp: int, key: object, namespace: Any) -> None:
         """Handle a processing-time timer that fired; the current key is ``key``."""
 
 
@@ -42,11 +42,11 @@ class TimerTarget:
         """Create a target that calls ``triggerable``; None in a subclass."""
         self.triggerable = triggerable
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_event_time(self, timestamp: int, key: object, namespace: Any) -> None:
         """Handle an event-time timer that fired; the current key is ``key``."""
         self.triggerable.on_event_time(timestamp, key, namespace)  # type: ignore[union-attr]
 
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_processing_time(self, timestamp: int, key: object, namespace: Any) -> None:
         """Handle a processing-time timer that fired; the current key is ``key``."""
         self.triggerable.on_processing_time(timestamp, key, namespace)  # type: ignore[union-attr]
 
@@ -102,18 +102,18 @@ class InternalTimerService:
         """Number of processing-time timers."""
         return len(self._processing_timers)
 
-    def register_event_time_timer(self, namespace: Any, timestamp: int) -> None:
+    def register_event_time_timer(self, namespace: object, timestamp: int) -> None:
         """Register a timer of the current key that fires once event time reaches ``timestamp``."""
         if self._is_ending:
             self._note_dropped("event")
             return
         self._event_timers.add(timestamp, self._key_context.current_key, namespace)
 
-    def delete_event_time_timer(self, namespace: Any, timestamp: int) -> None:
+    def delete_event_time_timer(self, namespace: object, timestamp: int) -> None:
         """Delete the timer of the current key, if it exists."""
         self._event_timers.remove(timestamp, self._key_context.current_key, namespace)
 
-    def register_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
+    def register_processing_time_timer(self, namespace: object, timestamp: int) -> None:
         """Register a timer of the current key that fires once the clock reaches ``timestamp``."""
         if self._is_ending:
             self._note_dropped("processing")
@@ -122,7 +122,7 @@ class InternalTimerService:
         if timers.add(timestamp, self._key_context.current_key, namespace):
             self._schedule()
 
-    def delete_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
+    def delete_processing_time_timer(self, namespace: object, timestamp: int) -> None:
         """Delete the timer of the current key, if it exists."""
         self._processing_timers.remove(timestamp, self._key_context.current_key, namespace)
 

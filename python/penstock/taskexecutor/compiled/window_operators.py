@@ -50,7 +50,7 @@ class WindowLoop(StreamOperator):
         """Process a record whose window has ended."""
         raise NotImplementedError(type(self).__name__ + ".take_late")
 
-    def keep_element(self, contents: StateMap, key: Any, value: Any) -> bool:
+    def keep_element(self, contents: StateMap, key: object, value: object) -> bool:
         """Add a record to the contents of a window; return True if it is the first of its key."""
         position = contents.find(key)
         kept = contents.at(position) if position >= 0 else None
@@ -252,7 +252,7 @@ class SessionWindowLoop(WindowLoop):
         """Raise the error of a time that has no window."""
         raise NotImplementedError(type(self).__name__ + ".refuse")
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         done = False
         try:

@@ -27,7 +27,7 @@ _BUILTIN: Final = frozenset((list, dict, set, tuple, frozenset, bytearray))
 _kinds: dict[type, int] = dict.fromkeys(_BUILTIN, INSTANCE)
 
 
-def is_held(holder: tuple[Any, ...], place: int) -> bool:
+def is_held(holder: tuple[object, ...], place: int) -> bool:
     """Return whether another owner beside a state may change the value at a place of a tuple.
 
     Args:
@@ -84,7 +84,7 @@ def _kind(value: object) -> int:
     return kind
 
 
-def _parts(value: object) -> list[Any]:
+def _parts(value: Any) -> list[Any]:
     kind = _kind(value)
     if kind == ROW:
         return list(value) if type(value) is Row else []

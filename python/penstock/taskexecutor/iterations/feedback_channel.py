@@ -58,7 +58,7 @@ class FeedbackChannel:
         self._woken = False
         self._closed = False
 
-    def spill_with(self, serializer: TypeSerializer[Any], directory: Callable[[], str]) -> None:
+    def spill_with(self, serializer: TypeSerializer[object], directory: Callable[[], str]) -> None:
         """Set how and where records beyond the limit are written; called by the tail."""
         self._serializer, self._directory = serializer, directory
 
@@ -89,7 +89,7 @@ class FeedbackChannel:
                 (self._spilled if self._spilled else self._items).append(end)
                 self._arrived.notify()
 
-    def take(self) -> tuple[Any, int] | SuperstepEnd | None:
+    def take(self) -> tuple[object, int] | SuperstepEnd | None:
         """Return the next record with its timestamp, or the end of a superstep; None if empty."""
         with self._arrived:
             if not self._items and self._spilled:

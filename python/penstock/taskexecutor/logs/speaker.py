@@ -114,7 +114,7 @@ def unname_records() -> None:
             logging.setLogRecordFactory(_unnamed)
 
 
-def _named_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+def _named_record(*args: object, **kwargs: object) -> logging.LogRecord:
     record = _unnamed(*args, **kwargs)
     speaker = current_speaker()
     if speaker is not None:

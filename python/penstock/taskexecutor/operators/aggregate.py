@@ -102,7 +102,7 @@ class KeyedAggregateOperator(FunctionOperator):
             if not done:
                 self.note_failure()
 
-    def _row(self, key: object, kept: tuple[Any, ...]) -> Any:
+    def _row(self, key: object, kept: tuple[object, ...]) -> object:
         return self.rows.one(
             (*self.key_fields.values(key_of(key)), *self.aggregates.get_result(kept))
         )
@@ -171,11 +171,11 @@ class KeyedAggregateOperator(FunctionOperator):
                 stamps = stamps.take(pa.array(groups.lasts))
         self._emit([*key_columns, *results], stamps)
 
-    def _kept(self, key: object) -> tuple[Any, ...]:
+    def _kept(self, key: object) -> tuple[object, ...]:
         found: Any = self.kept.get(key)
         return self.aggregates.create_accumulator() if found is None else found
 
-    def _emit(self, columns: list[Any], stamps: Any) -> None:
+    def _emit(self, columns: list[object], stamps: Any) -> None:
         """Emit rows of some columns: as a batch, or one by one where they have no exact columns."""
         batch = self.result_batches.of(columns, stamps)
         if batch is not None:

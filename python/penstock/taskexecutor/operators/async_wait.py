@@ -171,14 +171,14 @@ class AsyncWaitOperator(FunctionOperator):
             entry, future = self.outcomes.popleft()
             self._complete(entry, "async_invoke", partial(_results_of, future))
 
-    def _argument(self, value: object) -> Any:
+    def _argument(self, value: object) -> object:
         """Return the function's argument; the record stays for a timeout, retry or checkpoint."""
         return value if self.copier is None else self.copier.copied(value)
 
     def _timed_out(self, value: object) -> Any:
         return self.user_function.timeout(self._argument(value))
 
-    async def _invoke(self, value: object) -> Any:
+    async def _invoke(self, value: object) -> object:
         """Call the function, and retry as the retry strategy says."""
         strategy = self.retry_strategy
         attempts = 1
@@ -210,7 +210,9 @@ class AsyncWaitOperator(FunctionOperator):
     def _fail(self, error: BaseException) -> None:
         raise error
 
-    def _complete(self, entry: _Entry, method: str, results: Callable[[], Iterable[Any]]) -> None:
+    def _complete(
+        self, entry: _Entry, method: str, results: Callable[[], Iterable[object]]
+    ) -> None:
         """Note the outcome of a call, in the task's thread.
 
         Args:

@@ -124,7 +124,7 @@ class ReadOnlySideContext(
         """Return the time domain of the timer that fires."""
         return self.domain
 
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> object:
         """Return the key of the record or timer."""
         return self.operator.context.keyed_state.key
 
@@ -156,7 +156,7 @@ class BroadcastProcessOperator(TwoInputOperator):
 class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
     """Runs a KeyedBroadcastProcessFunction, with keyed state and timers on the first input."""
 
-    def __init__(self, context: OperatorContext, function: object) -> None:
+    def __init__(self, context: OperatorContext, function: Any) -> None:
         """Create the operator."""
         self.state = context.keyed_state
         self.keys: Any = context.key_reader(0)

@@ -44,11 +44,11 @@ class EventLoop:
         )
         self._thread.start()
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Future[Outcome]:
+    def call(self, function: Callable[..., object], *arguments: object) -> Future[Outcome]:
         """Begin an asynchronous call, and return the future of its outcome, which never raises."""
         return asyncio.run_coroutine_threadsafe(self._called(function, *arguments), self._loop)
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def run(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a plain or asynchronous function in the loop and wait until it has ended.
 
         Raises:
@@ -61,7 +61,7 @@ class EventLoop:
             pass
         _raise_error_of(future)
 
-    def close(self, function: Callable[[], Any]) -> None:
+    def close(self, function: Callable[[], object]) -> None:
         """Cancel all calls, run ``function`` in the loop, cancel other tasks, and end the thread.
 
         If the wait for the loop is interrupted before the function has begun, because a coroutine
@@ -83,7 +83,7 @@ class EventLoop:
                 _call_outside(to_call.pop())
         _raise_error_of(future)
 
-    async def _called(self, function: Callable[..., Any], *arguments: Any) -> Outcome:
+    async def _called(self, function: Callable[..., object], *arguments: object) -> Outcome:
         task = asyncio.current_task()
         assert task is not None
         self._calls.add(task)
@@ -92,7 +92,7 @@ class EventLoop:
         finally:
             self._calls.discard(task)
 
-    async def _shut_down(self, to_call: list[Callable[[], Any]]) -> Outcome:
+    async def _shut_down(self, to_call: list[Callable[[], object]]) -> Outcome:
         # Each call has begun: their first steps were scheduled before that of this coroutine.
         await _cancelled(self._calls)
         outcome = await _outcome(to_call.pop()) if to_call else (None, None)
@@ -114,7 +114,7 @@ class EventLoop:
         self._loop.close()
 
 
-async def _outcome(function: Callable[..., Any], *arguments: Any) -> Outcome:
+async def _outcome(function: Callable[..., object], *arguments: object) -> Outcome:
     """Call a function, await its result if that is awaitable, and return the outcome."""
     try:
         result = function(*arguments)
@@ -133,7 +133,7 @@ async def _cancelled(tasks: set[Any]) -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
 
 
-def _call_outside(function: Callable[[], Any]) -> None:
+def _call_outside(function: Callable[[], object]) -> None:
     result = function()
     if inspect.iscoroutine(result):
         result.close()

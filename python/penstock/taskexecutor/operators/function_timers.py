@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.taskexecutor.compiled import FunctionTimers, emit_results
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.compiled import StreamOperator
+    from penstock.taskexecutor.compiled import Output, StreamOperator
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -17,7 +17,7 @@ class ResultEmitter:
     """Emits results of process functions: records, and pairs of tag and value."""
 
     @staticmethod
-    def emit(output: Any, result: object, timestamp: int) -> None:
+    def emit(output: Output, result: object, timestamp: int) -> None:
         """Emit the results of an iterable; None has none."""
         if result is not None:
             emit_results(output, result, timestamp, OutputTag)

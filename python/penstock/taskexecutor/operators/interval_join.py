@@ -85,7 +85,7 @@ class IntervalJoinOperator(TwoInputOperator):
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+    def on_event_time(self, timestamp: int, key: object, namespace: Any) -> None:
         """Remove the records of one timestamp from a side."""
         del timestamp
         side, element_timestamp = namespace

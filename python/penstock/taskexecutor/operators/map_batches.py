@@ -47,7 +47,7 @@ class MapBatchesOperator(FunctionOperator):
 
     takes_batches = True
 
-    def __init__(self, user_function: Any, batches: BatchFunction, processing_time: Any) -> None:
+    def __init__(self, user_function: object, batches: BatchFunction, processing_time: Any) -> None:
         """Start without records.
 
         Args:

@@ -78,7 +78,7 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
         return _pick_fold(operation == "min_by", position)
     combine = {"sum": _add, "min": _smaller, "max": _larger}[operation]
 
-    def fold(first: object, second: object) -> Any:
+    def fold(first: Any, second: Any) -> object:
         if position is None or _is_whole(first, position):
             return combine(first, second)
         one, other = _field(first, position), _field(second, position)
@@ -88,7 +88,7 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
 
 
 def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
-    def fold(first: Any, second: Any) -> Any:
+    def fold(first: Any, second: Any) -> object:
         if position is None or not (
             isinstance(first, (tuple, list, Row)) or _has_named(first, position)
         ):
@@ -133,15 +133,15 @@ def _add(first: Any, second: Any) -> Any:
     return first + second
 
 
-def _smaller(first: Any, second: Any) -> Any:
+def _smaller(first: Any, second: Any) -> object:
     return second if second < first else first
 
 
-def _larger(first: Any, second: Any) -> Any:
+def _larger(first: Any, second: Any) -> object:
     return second if second > first else first
 
 
-def _replaced(container: Any, position: int | str, value: object) -> Any:
+def _replaced(container: Any, position: int | str, value: object) -> object:
     """Return a copy of a tuple, list, row or record with one field replaced."""
     if isinstance(position, str) and not isinstance(container, Row):
         return with_field(container, position, value)

@@ -100,7 +100,9 @@ def create_operator(context: OperatorContext) -> StreamOperator:
     return operator
 
 
-def factory_of(kind: type[OperatorDescriptor]) -> Callable[[OperatorContext, Any], StreamOperator]:
+def factory_of(
+    kind: type[OperatorDescriptor],
+) -> Callable[[OperatorContext, object], StreamOperator]:
     """Return the factory of a registered kind of operator."""
     module, name = FACTORIES[kind]
     with IMPORT_LOCK:

@@ -72,7 +72,7 @@ class TransformOperator(KeyedInputsOperator):
         super().setup(context, output)
         self.user_operator.setup(_Services(context, output, self.timers))
 
-    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
+    def call(self, function: Callable[..., object], value: object, timestamp: int) -> None:
         """Process a record."""
         function(value, None if timestamp == MIN_TIMESTAMP else timestamp)
 
@@ -179,7 +179,7 @@ class _Services(OperatorServices):
             )
         return self._timers
 
-    def current_key(self) -> Any:
+    def current_key(self) -> object:
         if self._state is None:
             raise InvalidProgramError(
                 f"operator {self._name!r} has no current key, because no input is keyed: call "

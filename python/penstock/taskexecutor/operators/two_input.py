@@ -23,6 +23,7 @@ from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.datastream.functions.process import CoProcessFunction, KeyedCoProcessFunction
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -57,7 +58,9 @@ def create_keyed_co_process(
     return _co_process(context, descriptor.function)
 
 
-def _co_process(context: OperatorContext, function: Any) -> StreamOperator:
+def _co_process(
+    context: OperatorContext, function: CoProcessFunction | KeyedCoProcessFunction
+) -> StreamOperator:
     return CoProcessOperator(context, (function.process_element1, function.process_element2))
 
 
@@ -84,7 +87,7 @@ class OperatorInput(Input):
     """One of the inputs of an operator."""
 
     def __init__(
-        self, operator: MultipleInputOperator, number: int, take: Callable[[Any, int], None]
+        self, operator: MultipleInputOperator, number: int, take: Callable[[object, int], None]
     ) -> None:
         """Create input ``number``, counted from 0; ``take`` processes its records."""
         self.operator = operator
@@ -122,7 +125,9 @@ class OperatorInput(Input):
 class MultipleInputOperator(FunctionOperator):
     """Base of operators with several inputs; event time is the smallest of theirs."""
 
-    def __init__(self, user_function: object, takes: Sequence[Callable[[Any, int], None]]) -> None:
+    def __init__(
+        self, user_function: object, takes: Sequence[Callable[[object, int], None]]
+    ) -> None:
         """Create the operator.
 
         Args:
@@ -157,7 +162,9 @@ class TwoInputOperator(MultipleInputOperator):
 class KeyedInputsOperator(MultipleInputOperator):
     """Sets the current key before the function of an input, if the inputs are keyed."""
 
-    def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
+    def __init__(
+        self, context: OperatorContext, functions: Sequence[Callable[..., object]]
+    ) -> None:
         numbers = range(len(functions))
         self.functions = functions
         self.state = context.keyed_state if context.is_keyed else None
@@ -205,7 +212,9 @@ class CoFlatMapOperator(KeyedInputsOperator):
 class CoProcessOperator(KeyedInputsOperator):
     """Emits any number of records and side outputs for each; timers on keyed streams."""
 
-    def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
+    def __init__(
+        self, context: OperatorContext, functions: Sequence[Callable[..., object]]
+    ) -> None:
         """Create the operator with a function for each input."""
         super().__init__(context, functions)
         self.timers = function_timers(self, context) if context.is_keyed else None

@@ -11,7 +11,7 @@ import rocksdict
 from penstock.errors import StateBackendError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from penstock.taskexecutor.rocksdb.row_log import RowLog
     from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, SharedMemory
@@ -166,7 +166,7 @@ class Database:
             self._is_closed = True
             self._checked(self._rows.close)
 
-    def _checked(self, action: Any) -> None:
+    def _checked(self, action: Callable[[], object]) -> None:
         try:
             action()
         except Exception as error:
@@ -191,7 +191,7 @@ class ReadOnlyDatabase(Database):
         self._rows = _opened(directory, options, rocksdict.AccessType.read_only())
 
 
-def _opened(directory: str, options: Any, access: Any) -> Any:
+def _opened(directory: str, options: object, access: object) -> Any:
     try:
         return rocksdict.Rdict(directory, options, access_type=access)
     except Exception as error:

@@ -67,7 +67,7 @@ def pair_suffix(key: object) -> bytes:
     return encode(key) if is_plain(key, 0) else form_of(_as_python_equals(key))
 
 
-def _as_python_equals(key: object) -> Any:
+def _as_python_equals(key: object) -> object:
     """Convert a number of another class to the integer or float that equals it, if there is one.
 
     Dictionaries compare keys this way, so maps in memory do.
@@ -82,7 +82,7 @@ def _as_python_equals(key: object) -> Any:
     return tuple(map(_as_python_equals, key)) if type(key) is tuple else key
 
 
-def pair_value(original: bytes, suffix: bytes, pair: tuple[Any, Any]) -> bytes:
+def pair_value(original: bytes, suffix: bytes, pair: tuple[object, object]) -> bytes:
     """Return the value of a pair's row, with the parts that its key lacks first."""
     key, value = pair
     written = encode(key)
@@ -91,7 +91,7 @@ def pair_value(original: bytes, suffix: bytes, pair: tuple[Any, Any]) -> bytes:
     return original + _HAS_KEY + written + encode(value)
 
 
-def read_pair(suffix: bytes, data: bytes) -> tuple[Any, Any]:
+def read_pair(suffix: bytes, data: bytes) -> tuple[object, object]:
     """Return key and value of a pair, from its row's value without the prefix."""
     if data[:1] == _NO_KEY:
         return decode(suffix), decode(data[1:])

@@ -74,7 +74,7 @@ class ElementState:
         """Return the error of an access without a key; hot paths inline `_key`."""
         return self._context.no_key.error(f"the state {self._entries.name!r}")
 
-    def set_current_namespace(self, namespace: Any) -> None:
+    def set_current_namespace(self, namespace: object) -> None:
         """Switch to a namespace; needed again after ``drop_if_empty`` of its table."""
         self._contents = self._entries.map(namespace)
 
@@ -93,7 +93,11 @@ class ElementState:
         self._entries.hold(contents, key)
 
     def keep_copy(
-        self, contents: Contents[Any], key: object, element: object, copied: Callable[[Any], Any]
+        self,
+        contents: Contents[Any],
+        key: object,
+        element: object,
+        copied: Callable[[object], object],
     ) -> None:
         """Replace an element, or a whole entry, by a copy."""
         self._entries.keep_copy(contents, key, element, copied)
@@ -150,7 +154,7 @@ class ElementMapState(ElementState):
         if self.lends:
             self._context.lent.lend(self, self._contents, current, key, value)
 
-    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self, content: Mapping[object, object] | Iterable[tuple[object, object]]) -> None:
         """Set several values: a dictionary, or pairs of key and value."""
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)
@@ -159,7 +163,7 @@ class ElementMapState(ElementState):
         """Return whether the map has the key."""
         return self._pair(key) is not None
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove a key, if it exists."""
         self.changes += 1
         self._entries.remove(self._contents, self._key(), self._suffix(key))
@@ -169,15 +173,15 @@ class ElementMapState(ElementState):
         self.changes += 1
         ElementState.clear(self)
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
+    def items(self) -> Iterator[tuple[object, object]]:
         """Iterate over the pairs of key and value; the iterator has ``remove``."""
         return self._iterated(ITEMS)
 
-    def keys(self) -> Iterator[Any]:
+    def keys(self) -> Iterator[object]:
         """Iterate over the keys, as ``items``."""
         return self._iterated(KEYS)
 
-    def values(self) -> Iterator[Any]:
+    def values(self) -> Iterator[object]:
         """Iterate over the values, as ``items``."""
         return self._iterated(VALUES)
 
@@ -189,13 +193,17 @@ class ElementMapState(ElementState):
         self._entries.touch(contents, key, self._suffix(element))
 
     def keep_copy(
-        self, contents: Contents[Any], key: object, element: object, copied: Callable[[Any], Any]
+        self,
+        contents: Contents[Any],
+        key: object,
+        element: object,
+        copied: Callable[[object], object],
     ) -> None:
         """Replace the value of a pair by a copy."""
         self._entries.keep_copy(contents, key, self._suffix(element), copied)
 
     def remove_pair(
-        self, contents: Contents[MapPart], current: Any, key: Any, pairs: Iterator[Any]
+        self, contents: Contents[MapPart], current: object, key: object, pairs: Iterator[object]
     ) -> Iterator[Any]:
         """Remove the last pair of a `MapIterator`; return the pairs behind it."""
         self.changes += 1
@@ -247,7 +255,7 @@ class ElementMapState(ElementState):
     def _stored(self) -> Iterator[tuple[bytes, Any, Any]]:
         return self._entries.pairs(self._contents, self._key(), lent=self.lends)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self.get(key)
 
     def __setitem__(self, key: object, value: object) -> None:
@@ -259,7 +267,7 @@ class ElementMapState(ElementState):
     def __contains__(self, key: object) -> bool:
         return self.contains(key)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.keys())
 
 
@@ -312,7 +320,7 @@ class ElementListState(ElementState):
         if part is not None:
             self._context.lent.lend(self, contents, key, None, part.values)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.get())
 
 
@@ -376,7 +384,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         self._accessed()
         self._put(key, value)
 
-    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self, content: Mapping[object, object] | Iterable[tuple[object, object]]) -> None:
         """Set several values: a dictionary, or pairs of key and value."""
         self._accessed()
         for key, value in content.items() if isinstance(content, Mapping) else content:
@@ -391,7 +399,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
         self._accessed()
         return not any(self._ttl.visible(aged.time_ms) for *_, aged in self._stored())
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove a key, if it exists."""
         self._accessed()
         super().remove(key)

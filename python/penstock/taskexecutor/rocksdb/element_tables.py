@@ -153,7 +153,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         if is_known and contents.is_released and not contents.parts:
             del self._contents[contents.namespace]
 
-    def load(self, data: Any, keys: KeyReader) -> None:
+    def load(self, data: bytes, keys: KeyReader) -> None:
         """Add the entries that a snapshot serialised; see `StateTable.load`."""
         loaded = self._store.new_table(self.name, self.kind)
         loaded.load(data, keys)
@@ -178,7 +178,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
             self._peeked = self._in_memory()
         return found, slot, position
 
-    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[object, object, object]]:
         """Yield namespace, key and whole value of each entry."""
         self._store.write_back()
         identity = self._store.keys.identity
@@ -286,7 +286,11 @@ class ElementTable(StoredNamespaces, Generic[P]):
         """Keep the values of an entry in memory when they are written."""
 
     def keep_copy(
-        self, contents: Contents[P], key: object, element: object, copied: Callable[[Any], Any]
+        self,
+        contents: Contents[P],
+        key: object,
+        element: object,
+        copied: Callable[[object], object],
     ) -> None:
         """Replace an element, or a whole entry, by a copy."""
         raise NotImplementedError
@@ -303,10 +307,10 @@ class ElementTable(StoredNamespaces, Generic[P]):
         """Add the elements of a value."""
         raise NotImplementedError
 
-    def _elements(self, part: P) -> Iterator[tuple[Any, Any, Any]]:
+    def _elements(self, part: P) -> Iterator[tuple[object, object, object]]:
         raise NotImplementedError
 
-    def _in_memory(self) -> Iterator[tuple[Any, Any, Any]]:
+    def _in_memory(self) -> Iterator[tuple[object, object, object]]:
         for part in list(self._parts):
             if part in self._parts:
                 yield from self._elements(part)

@@ -33,7 +33,7 @@ class ListTable(ElementTable[ListPart]):
             self.note_change(part)
         return list(part.values)
 
-    def append(self, contents: Contents[ListPart], key: object, values: Sequence[Any]) -> None:
+    def append(self, contents: Contents[ListPart], key: object, values: Sequence[object]) -> None:
         """Append values."""
         part = self.part(contents, key)
         part.values += values
@@ -59,7 +59,7 @@ class ListTable(ElementTable[ListPart]):
         contents: Contents[ListPart],
         key: object,
         element: object,
-        copied: Callable[[Any], Any],
+        copied: Callable[[object], object],
     ) -> None:
         """Replace all values of an entry by copies."""
         del element
@@ -69,7 +69,7 @@ class ListTable(ElementTable[ListPart]):
         """Return the list of a key, or None if it is empty."""
         return self.values(contents, key) or None
 
-    def fill(self, contents: Contents[ListPart], key: Any, value: Any) -> None:
+    def fill(self, contents: Contents[ListPart], key: object, value: Any) -> None:
         """Append values."""
         self.append(contents, key, value)
 
@@ -81,6 +81,6 @@ class ListTable(ElementTable[ListPart]):
             name_state(error, self.name)
             raise
 
-    def _elements(self, part: ListPart) -> Iterator[tuple[Any, Any, Any]]:
+    def _elements(self, part: ListPart) -> Iterator[tuple[object, object, object]]:
         if part.is_complete and part.values:
             yield part.contents, part.key, part.values

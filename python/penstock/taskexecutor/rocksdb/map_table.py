@@ -51,7 +51,7 @@ class MapTable(ElementTable[MapPart]):
         return pair
 
     def put(
-        self, contents: Contents[MapPart], key: object, suffix: bytes, pair: tuple[Any, Any]
+        self, contents: Contents[MapPart], key: object, suffix: bytes, pair: tuple[object, object]
     ) -> None:
         """Set a pair."""
         known = contents.parts.get(key)
@@ -90,7 +90,11 @@ class MapTable(ElementTable[MapPart]):
             self._changed[part] = None
 
     def keep_copy(
-        self, contents: Contents[MapPart], key: Any, element: Any, copied: Callable[[Any], Any]
+        self,
+        contents: Contents[MapPart],
+        key: object,
+        element: Any,
+        copied: Callable[[object], object],
     ) -> None:
         """Replace the value of a pair by a copy."""
         pair = self.lookup(contents, key, element)
@@ -179,7 +183,7 @@ class MapTable(ElementTable[MapPart]):
             name_state(error, self.name)
             raise
 
-    def _elements(self, part: MapPart) -> Iterator[tuple[Any, Any, Any]]:
+    def _elements(self, part: MapPart) -> Iterator[tuple[object, object, object]]:
         for suffix, (_, value) in list(part.pairs.items()):
             yield _PairOf(self, part.contents, suffix), part.key, value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import Final
 
 from penstock.datastream.window import TimeWindow
 from penstock.serialization.key_form import form_of
@@ -67,7 +67,7 @@ def has_original(tail: bytes) -> bool:
     return len(tail) > _HEAD.size and tail[_HEAD.size] == _FORM
 
 
-def namespace_of(tail: bytes, value: bytes) -> Any:
+def namespace_of(tail: bytes, value: bytes) -> object:
     """Return the namespace of a row, given its tail and its value."""
     written = tail[_HEAD.size :]
     if not written:

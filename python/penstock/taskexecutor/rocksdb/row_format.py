@@ -82,7 +82,7 @@ def read_row(tail: bytes, key: bytes, value: bytes) -> tuple[bytes, bytes]:
 
 
 def entry_of(
-    tail: bytes, key: bytes, value: bytes, decode: Callable[[bytes], Any]
+    tail: bytes, key: bytes, value: bytes, decode: Callable[[bytes], object]
 ) -> tuple[Any, Any]:
     """Return key and value of an entry, deserialised by ``decode``."""
     written_key, written_value = read_row(tail, key, value)

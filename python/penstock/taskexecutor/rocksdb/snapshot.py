@@ -101,7 +101,7 @@ class RocksDBLog(_Timers):
         """Return None: the files belong to another snapshot."""
         return None
 
-    def database_states(self) -> Mapping[str, Any]:
+    def database_states(self) -> Mapping[str, object]:
         """Return the descriptions of the current states."""
         return _description(self._state_names, self._sequence)
 
@@ -114,7 +114,7 @@ class RocksDBLog(_Timers):
         """Do nothing: ``states`` belongs to its readers."""
 
 
-def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dict[str, Any]:
+def _description(states: Sequence[tuple[str, StoredKind]], sequence: int) -> dict[str, object]:
     return {"states": [[name, *state] for name, state in states], "sequence": sequence}
 
 
@@ -193,7 +193,7 @@ class RocksDBSnapshot(_Timers):
         self,
         files: LinkedFiles | None,
         states: Sequence[tuple[str, StoredKind]],
-        kept: Mapping[str, Callable[[Any], Any] | None],
+        kept: Mapping[str, Callable[[object], object] | None],
         timers: Mapping[str, tuple[str, TableSnapshot]],
         key_groups: range,
         sequence: int,
@@ -269,7 +269,7 @@ class RocksDBSnapshot(_Timers):
         }
         return DatabaseFolder(self._folder, meta, self._key_groups)
 
-    def database_states(self) -> Mapping[str, Any]:
+    def database_states(self) -> Mapping[str, object]:
         """Return nothing: the snapshot is full."""
         return {}
 

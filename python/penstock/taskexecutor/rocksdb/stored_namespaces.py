@@ -59,7 +59,7 @@ class StoredNamespaces:
         if self._known is not None:
             self._known.discard(namespace)
 
-    def stored_namespaces(self) -> Iterator[Any]:
+    def stored_namespaces(self) -> Iterator[object]:
         """Yield the namespaces that have rows."""
         found = set()
         for group in self._store.key_groups:

@@ -56,7 +56,7 @@ class StateEntries(Mapping[int, bytes]):
         database: Database,
         state: StoredKind,
         key_groups: range,
-        kept: Callable[[Any], Any] | None = None,
+        kept: Callable[[object], object] | None = None,
     ) -> None:
         """Create a view of a database.
 

@@ -67,7 +67,7 @@ class _Request(CommitRequest[Any]):
         self.is_to_retry = False
         self.unknown_failure: BaseException | None = None
 
-    def get_committable(self) -> Any:
+    def get_committable(self) -> object:
         """Return the committable."""
         return self.committable
 

@@ -78,7 +78,7 @@ def _parts_of(declared: TypeInformation) -> list[TypeInformation]:
     return []
 
 
-def _with_float_texts(declared: TypeInformation, value: Any) -> Any:
+def _with_float_texts(declared: TypeInformation, value: Any) -> object:
     """Return the value with its 32-bit numbers as texts, since Python's floats have 64 bits."""
     if value is None:
         return None

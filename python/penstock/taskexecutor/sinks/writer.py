@@ -132,7 +132,7 @@ class SinkWriterOperator(CommittableEmitter):
         self.element_context.element_timestamp = timestamp
         self.writer.write(value, self.element_context)
 
-    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+    def process_all(self, values: Iterable[object], timestamp: int) -> None:
         """Write records of one timestamp."""
         self.element_context.element_timestamp = timestamp
         write, context = self.writer.write, self.element_context

@@ -31,7 +31,7 @@ class CollectionSource(SplitBySplit, IteratorSource):
 
     measure = "Records"
 
-    def __init__(self, elements: Sequence[bytes], decode: Callable[[bytes], Any]) -> None:
+    def __init__(self, elements: Sequence[bytes], decode: Callable[[bytes], object]) -> None:
         """Create the source of encoded records."""
         super().__init__(iter(()))
         self.elements = elements

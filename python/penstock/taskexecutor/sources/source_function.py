@@ -76,7 +76,7 @@ class FunctionSourceContext(SourceFunction.SourceContext):
                 self._idle = True
                 source.output.emit_status(True)
 
-    def get_checkpoint_lock(self) -> Any:
+    def get_checkpoint_lock(self) -> object:
         """Return the lock; emitting while holding it is allowed."""
         return self._source.lock
 

@@ -21,7 +21,7 @@ class SourceTimes:
 
     def __init__(
         self,
-        metrics: MutableMapping[str, Any],
+        metrics: MutableMapping[str, object],
         source: Any,
         clock: Callable[[], int] = time.monotonic_ns,
         wall: Callable[[], int] = time.time_ns,

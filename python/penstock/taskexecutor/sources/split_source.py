@@ -35,6 +35,7 @@ from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from penstock.common.watermark_strategy import WatermarkStrategy
@@ -82,12 +83,14 @@ class _ReaderContext(SourceReaderContext):
         """Request a split from the enumerator."""
         self._source.request_split()
 
-    def send_source_event_to_coordinator(self, source_event: Any) -> None:
+    def send_source_event_to_coordinator(self, source_event: object) -> None:
         """Send plain data to the enumerator."""
         self._source.send_event(source_event)
 
 
-def send_to_coordinator(context: OperatorContext, kind: Any, *fields: Any) -> None:
+def send_to_coordinator(
+    context: OperatorContext, kind: Callable[..., Any], *fields: object
+) -> None:
     """Send a source's message to its coordinator."""
     environment = context.environment
     environment.send_to_coordinator(
@@ -211,7 +214,7 @@ class SplitSource(SourceOperator):
                 cast("ReaderOutputs", self.outputs).multiplexer.has_moved = True
                 self._align_splits()
 
-    def add_splits(self, splits: list[Any]) -> None:
+    def add_splits(self, splits: list[object]) -> None:
         """Hand splits to the reader.
 
         Their outputs exist before the reader emits to them: a split that has emitted nothing yet
@@ -224,7 +227,7 @@ class SplitSource(SourceOperator):
                 outputs.create_output_for_split(split.split_id())
         self._reader().add_splits(splits)
 
-    def restored_splits(self) -> list[Any]:
+    def restored_splits(self) -> list[object]:
         """Return the splits of the restored snapshot."""
         found: list[Any] = self.context.operator_state.list_state(_READER_STATE).get()
         return found
@@ -284,7 +287,7 @@ class SplitSource(SourceOperator):
             multiplexer.has_moved = False
             self.aligned_splits.align(multiplexer.watermarks(), self.alignment.limit)
 
-    def _repeat(self, interval_ms: int, action: Any) -> None:
+    def _repeat(self, interval_ms: int, action: Callable[[], object]) -> None:
         timers = self.context.processing_time
 
         def run(_: int) -> None:

@@ -103,7 +103,7 @@ class HeapKeyedLog(SlicedParts):
         """Return None: no work remains."""
         return None
 
-    def database_states(self) -> Mapping[str, Any]:
+    def database_states(self) -> Mapping[str, object]:
         """Return no states: there is no database."""
         return {}
 

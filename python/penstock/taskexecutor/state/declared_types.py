@@ -116,7 +116,7 @@ def migrate_table(table: StateTable, migration: Migration) -> None:
         table.map(namespace).put(identity, _migrated(table.kind, stored, migration))
 
 
-def _migrated(kind: str, stored: Any, migration: Migration) -> Any:
+def _migrated(kind: str, stored: Any, migration: Migration) -> object:
     values, was_aged, is_aged, now_ms = migration
     # A list and a map have a time for each element.
     if kind == "list":

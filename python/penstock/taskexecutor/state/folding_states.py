@@ -25,7 +25,7 @@ class HeapReducingState(HeapState):
         self,
         context: KeyContext,
         table: StateTable,
-        reduce: Callable[[Any, Any], Any],
+        reduce: Callable[[object, object], object],
         check: ValueCheck | None = None,
     ) -> None:
         """Create a view; ``reduce(fold, value)`` returns the next fold."""
@@ -71,7 +71,11 @@ class HeapAggregatingState(HeapState):
     """An accumulator of added values, read through its result."""
 
     def __init__(
-        self, context: KeyContext, table: StateTable, function: Any, add: Callable[[Any, Any], Any]
+        self,
+        context: KeyContext,
+        table: StateTable,
+        function: Any,
+        add: Callable[[object, object], object],
     ) -> None:
         """Create a view of an AggregateFunction's state; ``add`` replaces its method."""
         HeapState.__init__(self, context, table)
@@ -91,7 +95,7 @@ class HeapAggregatingState(HeapState):
             self._context.lent.lend(self, self._keys, key, None, accumulator)
         return result
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Add one value."""
         key = self._key()
         if self.lends:
@@ -103,7 +107,7 @@ class HeapAggregatingState(HeapState):
             accumulator = self._function.create_accumulator()
         self._keys.put_at(position, key, self._add(value, accumulator))
 
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+    def merge_namespaces(self, target: object, sources: Iterable[object]) -> None:
         """Merge the current key's accumulators of other namespaces into that of ``target``."""
         key = self._key()
         merged = self._table.map(target)

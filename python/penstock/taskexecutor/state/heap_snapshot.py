@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
 
@@ -77,7 +77,7 @@ class HeapKeyedSnapshot:
         """Return None: no work remains."""
         return None
 
-    def database_states(self) -> Mapping[str, Any]:
+    def database_states(self) -> Mapping[str, object]:
         """Return no states: there is no database."""
         return {}
 

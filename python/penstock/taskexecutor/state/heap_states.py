@@ -90,7 +90,12 @@ class KeyContext:
         self.current_key = self.no_key = no_key
 
     def iterated(
-        self, state: Any, contents: Any, key: Any, pairs: Iterator[tuple[Any, Any]], shown: int
+        self,
+        state: Any,
+        contents: Any,
+        key: object,
+        pairs: Iterator[tuple[object, object]],
+        shown: int,
     ) -> MapIterator:
         """Return an iterator over the pairs of a map state; arguments as of `MapIterator`."""
         lent = self.lent if state.lends else None
@@ -162,7 +167,7 @@ class HeapState:
         """Return the error of an access without a key; hot paths inline the check of `_key`."""
         return self._context.no_key.error(f"the state {self._table.name!r}")
 
-    def set_current_namespace(self, namespace: Any) -> None:
+    def set_current_namespace(self, namespace: object) -> None:
         """Switch to a namespace.
 
         Must be called again after ``StateTable.drop_if_empty`` and before the next access.
@@ -184,7 +189,7 @@ class HeapState:
         """Keep an entry in memory while it counts as changed."""
 
     def keep_copy(
-        self, contents: StateMap, key: object, element: object, copied: Callable[[Any], Any]
+        self, contents: StateMap, key: object, element: object, copied: Callable[[object], object]
     ) -> None:
         """Replace the value of an entry by a copy."""
         del element
@@ -273,7 +278,7 @@ class ListOperations(HeapState):
         self.clear()
         self.add_all(values)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.get())
 
 
@@ -310,12 +315,12 @@ class MapOperations(HeapState):
         """Set the check of keys against the declared type; None checks nothing."""
         self._check_key = check
 
-    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self, content: Mapping[object, object] | Iterable[tuple[object, object]]) -> None:
         """Set several pairs, given as a dictionary or as pairs of key and value."""
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         """Remove a key, if present."""
         self._take_out(self._keys, self._key(), map_key(key))
 
@@ -324,15 +329,15 @@ class MapOperations(HeapState):
         self.changes += 1
         HeapState.clear(self)
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
+    def items(self) -> Iterator[tuple[object, object]]:
         """Return an iterator over the pairs of key and value; it has ``remove``."""
         return self._iterated(ITEMS)
 
-    def keys(self) -> Iterator[Any]:
+    def keys(self) -> Iterator[object]:
         """Return an iterator over the keys, as ``items``."""
         return self._iterated(KEYS)
 
-    def values(self) -> Iterator[Any]:
+    def values(self) -> Iterator[object]:
         """Return an iterator over the values, as ``items``."""
         return self._iterated(VALUES)
 
@@ -350,7 +355,7 @@ class MapOperations(HeapState):
                 contents.remove(current)
 
     def remove_pair(
-        self, contents: StateMap, current: Any, key: Any, pairs: Iterator[Any]
+        self, contents: StateMap, current: object, key: object, pairs: Iterator[object]
     ) -> Iterator[Any]:
         """Remove the last pair of a `MapIterator`; return an iterator over the remaining ones.
 
@@ -362,7 +367,7 @@ class MapOperations(HeapState):
         return pairs
 
     def keep_copy(
-        self, contents: StateMap, key: object, element: object, copied: Callable[[Any], Any]
+        self, contents: StateMap, key: object, element: object, copied: Callable[[object], object]
     ) -> None:
         """Replace a value of a key's map by a copy."""
         content = contents.get(key)
@@ -373,7 +378,7 @@ class MapOperations(HeapState):
         """Return whether the map has no key."""
         return not self._map()
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self.get(key)
 
     def __setitem__(self, key: object, value: object) -> None:
@@ -385,7 +390,7 @@ class MapOperations(HeapState):
     def __contains__(self, key: object) -> bool:
         return self.contains(key)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.keys())
 
 

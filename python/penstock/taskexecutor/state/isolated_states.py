@@ -42,7 +42,7 @@ class _IsolatedState:
         self.clear = state.clear
         self.set_current_namespace = state.set_current_namespace
 
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+    def merge_namespaces(self, target: object, sources: Iterable[object]) -> None:
         """Merge the current key's content of other namespaces into that of ``target``."""
         self._state.merge_namespaces(target, sources)
 
@@ -55,26 +55,26 @@ class IsolatedListState(_IsolatedState):
         copied = self._copied
         return [copied(value) for value in self._state.get()]
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Append a copy of one value."""
         self._state.add(self._copied(value))
 
-    def add_all(self, values: Iterable[Any]) -> None:
+    def add_all(self, values: Iterable[object]) -> None:
         """Append copies of several values."""
         self._state.add_all(map(self._copied, values))
 
-    def update(self, values: Iterable[Any]) -> None:
+    def update(self, values: Iterable[object]) -> None:
         """Replace all values by copies of the given ones."""
         self._state.update(map(self._copied, values))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.get())
 
 
 class Copies(Collection[Any]):
     """Lazy copies of the elements of a view."""
 
-    def __init__(self, view: Any, copied: Callable[[Any], Any]) -> None:
+    def __init__(self, view: Collection[Any], copied: Callable[[object], object]) -> None:
         """Wrap ``view``; ``copied`` copies an element."""
         self._view = view
         self._copied = copied
@@ -82,7 +82,7 @@ class Copies(Collection[Any]):
     def __contains__(self, element: object) -> bool:
         return element in self._view
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return map(self._copied, self._view)
 
     def __len__(self) -> int:
@@ -96,6 +96,6 @@ class IsolatedFoldingState(_IsolatedState):
         """Return a copy of the fold or of the accumulator's result; None if nothing was added."""
         return self._copied(self._state.get())
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Add a copy of one value."""
         self._state.add(self._copied(value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.datastream.functions.checkpointed import CheckpointedFunction
 from penstock.datastream.functions.function import Function
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def keyed(
-    context: OperatorContext, user_function: object, function: Callable[[Any], Any]
-) -> Callable[[Any], Any]:
+    context: OperatorContext, user_function: object, function: Callable[[object], object]
+) -> Callable[[object], object]:
     """Wrap ``function`` to set the current key first, if it may use state.
 
     Only an object with ``open`` or ``initialize_state`` can have state, so lambdas and plain
@@ -34,7 +34,7 @@ def keyed(
     read = keys.read
     state = context.keyed_state
 
-    def with_key(value: object) -> Any:
+    def with_key(value: object) -> object:
         state.select_key(read(value))
         return function(value)
 
@@ -42,8 +42,8 @@ def keyed(
 
 
 def keyed_fold(
-    context: OperatorContext, user_function: object, fold: Callable[[Any, Any], Any]
-) -> Callable[[Any, Any], Any]:
+    context: OperatorContext, user_function: object, fold: Callable[[object, object], object]
+) -> Callable[[object, object], object]:
     """Wrap a function of a fold and a record, whose second argument has the key.
 
     Only functions that override ``open`` or have ``initialize_state`` are wrapped, as folds run for
@@ -57,7 +57,7 @@ def keyed_fold(
     read = keys.read
     state = context.keyed_state
 
-    def with_key(first: object, second: object) -> Any:
+    def with_key(first: object, second: object) -> object:
         state.select_key(read(second))
         return fold(first, second)
 

@@ -99,7 +99,7 @@ class KeyedSnapshot(Protocol):
         Called once, after ``advance`` returned True.
         """
 
-    def database_states(self) -> Mapping[str, Any]:
+    def database_states(self) -> Mapping[str, object]:
         """Return the descriptions of a database's states if it logs changes; else an empty map."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:

@@ -32,7 +32,7 @@ class MapIterator:
         state: Any,
         contents: object,
         current: object,
-        pairs: Iterator[tuple[Any, Any]],
+        pairs: Iterator[tuple[object, object]],
         shown: int,
         lent: LentValues | None,
     ) -> None:

@@ -41,7 +41,7 @@ class OpenedStates:
         return view
 
 
-def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _is_same(one: dict[str, object], other: dict[str, object]) -> bool:
     """Return whether two descriptors have equal types and the same functions."""
     return len(one) == len(other) and all(
         value is other.get(name) or _is_equal(value, other.get(name)) for name, value in one.items()

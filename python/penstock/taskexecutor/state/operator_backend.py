@@ -35,7 +35,7 @@ class OperatorListState:
         self._content = content
         self._copier = copier
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[object]:
         """Return the values."""
         return self._copies(self._content.values)
 
@@ -55,7 +55,7 @@ class OperatorListState:
         """Remove all values."""
         self._content.values = []
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.get())
 
     def _copies(self, values: Iterable[object]) -> list[Any]:
@@ -73,7 +73,7 @@ class ReadOnlyBroadcastStateView:
         self._content = content
         self._copier = copier
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None."""
         return self._copy(self._content.get(key))
 
@@ -81,15 +81,15 @@ class ReadOnlyBroadcastStateView:
         """Return whether the key exists."""
         return key in self._content
 
-    def items(self) -> Iterable[tuple[Any, Any]]:
+    def items(self) -> Iterable[tuple[object, object]]:
         """Return the pairs of key and value."""
         return self._copies(self._content.items())
 
-    def keys(self) -> Iterable[Any]:
+    def keys(self) -> Iterable[object]:
         """Return the keys."""
         return self._copies(self._content.keys())
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[object]:
         """Return the values."""
         return self._copies(self._content.values())
 
@@ -110,16 +110,16 @@ class ReadOnlyBroadcastStateView:
         msg = "only process_broadcast_element may change a broadcast state"
         raise TypeError(msg)
 
-    def __getitem__(self, key: object) -> Any:
+    def __getitem__(self, key: object) -> object:
         return self.get(key)
 
     def __contains__(self, key: object) -> bool:
         return key in self._content
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.keys())
 
-    def _copy(self, value: object) -> Any:
+    def _copy(self, value: object) -> object:
         return value if self._copier is None else self._copier.copied(value)
 
     def _copies(self, view: Collection[object]) -> Iterable[Any]:
@@ -145,21 +145,21 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         self._check_key = value_check(getattr(descriptor.type_info, "key_type", None), name)
         self._check_value = value_check(getattr(descriptor.type_info, "value_type", None), name)
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None."""
         value = self._content.get(key)
         return value if self._copier is None else self._lent(value)
 
-    def items(self) -> Iterable[tuple[Any, Any]]:
+    def items(self) -> Iterable[tuple[object, object]]:
         """Return the pairs of key and value."""
         return self._all_lent(self._content.items, self._lent_pair)
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[object]:
         """Return the values."""
         return self._all_lent(self._content.values, self._lent)
 
     def _all_lent(
-        self, view: Callable[[], Collection[Any]], lent: Callable[[Any], Any]
+        self, view: Callable[[], Collection[object]], lent: Callable[[Any], Any]
     ) -> Iterable[Any]:
         if self._copier is None:
             return view()
@@ -167,10 +167,10 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         self._content.finish_snapshot()
         return Copies(view(), lent)
 
-    def _lent_pair(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    def _lent_pair(self, pair: tuple[object, object]) -> tuple[object, object]:
         return self._copy(pair[0]), self._lent(pair[1])
 
-    def _lent(self, value: object) -> Any:
+    def _lent(self, value: object) -> object:
         content = self._content
         # The copy of what never changes, such as a tuple of numbers, is the value itself.
         if type(value) not in UNCHANGING_CLASSES and not (
@@ -189,7 +189,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         kept = value if self._copier is None else self._lent(value)
         self._content.put(self._copy(key), kept)
 
-    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self, content: Mapping[object, object] | Iterable[tuple[object, object]]) -> None:
         """Set several pairs, given as a dictionary or as pairs of key and value."""
         for key, value in content.items() if isinstance(content, Mapping) else content:
             self.put(key, value)

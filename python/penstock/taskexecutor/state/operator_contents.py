@@ -34,7 +34,7 @@ _STEP_NS: Final = 250_000
 
 
 @cache
-def _serializer() -> TypeSerializer[Any]:
+def _serializer() -> TypeSerializer[object]:
     """Return the shared serializer of values; creating one costs more than a few values."""
     return TypeSerializer()
 
@@ -151,7 +151,7 @@ class BroadcastContent:
         self.is_private = True
         self._snapshot: ContentSnapshot | None = None
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None."""
         if self.changes is not None and key in self.changes:
             value = self.changes[key]
@@ -177,15 +177,15 @@ class BroadcastContent:
         self.changes = None
         self._snapshot = None
 
-    def items(self) -> Collection[tuple[Any, Any]]:
+    def items(self) -> Collection[tuple[object, object]]:
         """Return the pairs of key and value."""
         return self._view() or self.pairs.items()
 
-    def keys(self) -> Collection[Any]:
+    def keys(self) -> Collection[object]:
         """Return the keys."""
         return self._view(0) or self.pairs.keys()
 
-    def values(self) -> Collection[Any]:
+    def values(self) -> Collection[object]:
         """Return the values."""
         return self._view(1) or self.pairs.values()
 
@@ -232,7 +232,9 @@ class BroadcastContent:
 class _ChangedView(Collection[Any]):
     """Pairs of a map, or their keys or values, with changes applied."""
 
-    def __init__(self, pairs: dict[Any, Any], changes: dict[Any, Any], part: int | None) -> None:
+    def __init__(
+        self, pairs: dict[object, object], changes: dict[object, object], part: int | None
+    ) -> None:
         self._pairs = pairs
         self._changes = changes
         self._part = part
@@ -243,14 +245,14 @@ class _ChangedView(Collection[Any]):
     def __contains__(self, element: object) -> bool:
         return any(found is element or found == element for found in self)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         for pair in self._items():
             yield pair if self._part is None else pair[self._part]
 
     def __len__(self) -> int:
         return sum(1 for _ in self._items())
 
-    def _items(self) -> Iterator[tuple[Any, Any]]:
+    def _items(self) -> Iterator[tuple[object, object]]:
         pairs, changes = self._pairs, self._changes
         for key, kept in pairs.items():
             value = changes.get(key, kept)

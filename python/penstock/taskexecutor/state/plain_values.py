@@ -10,7 +10,7 @@ from penstock.common.types import Row
 from penstock.taskexecutor.state.time_to_live import Aged
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any) -> object:
     """Convert a value to classes that Arrow knows.
 
     Rows, records and tuples become dictionaries, dictionaries become lists of their pairs, members

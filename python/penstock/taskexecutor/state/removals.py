@@ -80,7 +80,7 @@ class RemovalsSnapshot:
         self._left = iter(())
 
 
-def _numbered(removed: list[_Removed]) -> Iterator[tuple[Any, int, Any]]:
+def _numbered(removed: list[_Removed]) -> Iterator[tuple[object, int, object]]:
     numbers: dict[Any, int] = {None: 0}
     for of_epoch in removed:
         for namespace, identities in of_epoch.items():

@@ -239,7 +239,7 @@ def _joined(states: Sequence[Mapping[str, EncodedValues]], name: str) -> Encoded
     )
 
 
-def _names(states: Iterator[Mapping[str, Any]]) -> list[str]:
+def _names(states: Iterator[Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys(itertools.chain.from_iterable(states)))
 
 

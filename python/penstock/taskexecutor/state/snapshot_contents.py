@@ -99,7 +99,7 @@ class EncodedValues(Sequence[Any]):
         self.blocks = list(blocks)
 
     @staticmethod
-    def of(values: Iterable[Any]) -> EncodedValues:
+    def of(values: Iterable[object]) -> EncodedValues:
         """Serialise values.
 
         Raises:

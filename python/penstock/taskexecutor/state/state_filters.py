@@ -32,7 +32,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _TEXT: Final = re.compile(r"\s*([\w.]+)\s*(==|!=|<=|>=|<|>|\bin\b)\s*(.+?)\s*", re.DOTALL)
 
 
-def condition_of(column: object, comparison: Any, value: Any) -> Condition:
+def condition_of(column: object, comparison: object, value: Any) -> Condition:
     """Return a condition.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.datastream.state_ttl_config import StateTtlConfig
     from penstock.taskexecutor.state.heap import KeyContext, StateTable
 
 #: Identity of no key.
@@ -44,7 +45,7 @@ class TimeToLive:
     is_compaction_default: bool = False
 
     @staticmethod
-    def of(config: Any, now: Callable[[], int]) -> TimeToLive | None:
+    def of(config: StateTtlConfig | None, now: Callable[[], int]) -> TimeToLive | None:
         """Convert a ``StateTtlConfig``; return None if it is None or disabled."""
         if config is None:
             return None

@@ -140,7 +140,7 @@ class TtlListState(ListOperations, TtlState):
         """Append one element."""
         self.add_all((value,))
 
-    def add_all(self, values: Iterable[Any]) -> None:
+    def add_all(self, values: Iterable[object]) -> None:
         """Append several elements."""
         self._accessed()
         added = [self._aged(value) for value in values]
@@ -153,7 +153,7 @@ class TtlListState(ListOperations, TtlState):
         for aged in added:
             self._lend_part(aged.value)
 
-    def update(self, values: Iterable[Any]) -> None:
+    def update(self, values: Iterable[object]) -> None:
         """Replace all elements."""
         self._accessed()
         entries = [self._aged(value) for value in values]
@@ -202,7 +202,7 @@ class TtlMapState(MapOperations, TtlState):
         self._accessed()
         self._put(key, value)
 
-    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self, content: Mapping[object, object] | Iterable[tuple[object, object]]) -> None:
         """Set several pairs, given as a dictionary or as pairs of key and value."""
         self._accessed()
         for key, value in content.items() if isinstance(content, Mapping) else content:
@@ -246,7 +246,7 @@ class TtlMapState(MapOperations, TtlState):
         self.changes += 1
         self._lend(key, value)
 
-    def _remove(self, content: dict[Any, Any], key: object) -> None:
+    def _remove(self, content: dict[object, object], key: object) -> None:
         content.pop(key, None)
         if not content:
             self._drop()
@@ -260,7 +260,7 @@ class TtlReducingState(TtlState):
         context: KeyContext,
         table: StateTable,
         ttl: TimeToLive,
-        reduce: Callable[[Any, Any], Any],
+        reduce: Callable[[object, object], object],
         check: ValueCheck | None = None,
     ) -> None:
         """Create a view; ``reduce(fold, value)`` returns the next fold."""

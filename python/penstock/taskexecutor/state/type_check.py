@@ -49,7 +49,7 @@ class ValueCheck:
         """
         raise NotImplementedError(type(self).__name__ + ".check")
 
-    def __call__(self, value: Any) -> None:
+    def __call__(self, value: object) -> None:
         """Check one value; see ``check``."""
         self.check(value)
 

@@ -7,7 +7,7 @@ notices that the watermark stands still while records flow, and names the input 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.common.instants import datetime_of
 from penstock.graph.event_time_origins import emits_event_time
@@ -167,7 +167,7 @@ def _moment(watermark: int) -> str:
         return f"{watermark} ms"
 
 
-def event_time_gauges(config: ChainConfig, watch: EventTimeWatch | None) -> dict[str, Any]:
+def event_time_gauges(config: ChainConfig, watch: EventTimeWatch | None) -> dict[str, object]:
     """Return the gauges from which the dashboard shows event time."""
     has = int(has_event_time(config))
     return {

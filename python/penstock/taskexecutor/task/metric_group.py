@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.metrics import metricbase
 from penstock.metrics.gauges import UserGauge
@@ -100,7 +100,7 @@ class OperatorMetricGroup(metricbase.MetricGroup):
 
     def __init__(
         self,
-        registry: MutableMapping[str, Any],
+        registry: MutableMapping[str, object],
         scope: tuple[str, ...],
         names: tuple[str, ...] = (),
         registered: set[str] | None = None,

@@ -230,7 +230,7 @@ class OperatorContext:
         if isinstance(operator, SumFieldOperator):
             group.gauge("numSumsInPlace", lambda: operator.sums_in_place)
 
-    def count_conversions(self, convert: Callable[[Any], Any] | None) -> None:
+    def count_conversions(self, convert: Callable[[object], object] | None) -> None:
         """Count the keys for which a conversion is called in the operator's metrics.
 
         Args:
@@ -239,7 +239,7 @@ class OperatorContext:
         if isinstance(convert, network.KeyConversion):
             self._key_conversions.append(convert)
 
-    def key_selector(self, input_number: int = 0) -> Callable[[Any], Any] | None:
+    def key_selector(self, input_number: int = 0) -> Callable[[object], object] | None:
         """Return the key selector of an input as a function; None if it is not keyed."""
         selectors = self.config.key_selectors
         if input_number >= len(selectors) or selectors[input_number] is None:

@@ -112,7 +112,7 @@ class RescaledInput:
         )
         return dict(partition.split(batch)).get(environment.subtask)
 
-    def _ownership(self, input_number: int, elements: object) -> Callable[[Any], bool]:
+    def _ownership(self, input_number: int, elements: object) -> Callable[[object], bool]:
         """Return a function that tells whether a record's key belongs to this subtask."""
         head = self._config.operators[0]
         selectors = head.key_selectors

@@ -87,7 +87,7 @@ class StreamingRuntimeContext(RuntimeContext):
         """Return a global job parameter, or the default."""
         return self.get_job_parameters().get(key, default_value)
 
-    def set_broadcast_variables(self, variables: dict[str, list[Any]]) -> None:
+    def set_broadcast_variables(self, variables: dict[str, list[object]]) -> None:
         """Set the complete broadcast sets of the operator, by name."""
         self._broadcast_variables = variables
 
@@ -95,7 +95,7 @@ class StreamingRuntimeContext(RuntimeContext):
         """Return whether the operator has a broadcast set of this name."""
         return name in self._broadcast_variables
 
-    def get_broadcast_variable(self, name: str) -> list[Any]:
+    def get_broadcast_variable(self, name: str) -> list[object]:
         """Return the records of a broadcast set."""
         if name not in self._broadcast_variables:
             raise InvalidProgramError(

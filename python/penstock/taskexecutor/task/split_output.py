@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.compiled import Output
 
@@ -20,7 +20,7 @@ class SplitOutput(Output):
     def __init__(
         self,
         outputs: Sequence[tuple[Output, tuple[str, ...]]],
-        selectors: Sequence[Callable[[Any], Iterable[str]]],
+        selectors: Sequence[Callable[[object], Iterable[str]]],
     ) -> None:
         """Join outputs.
 

@@ -15,6 +15,7 @@ from penstock.taskexecutor.task.record_sample import shape_of, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.taskexecutor.state.heap import StateTable
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -77,7 +78,9 @@ class StateLookup:
                 self.found.append(FoundState(context.name, text_of(key), window, text))
 
 
-def values_of_key(context: OperatorContext, table: Any, key: object) -> Iterator[tuple[Any, Any]]:
+def values_of_key(
+    context: OperatorContext, table: StateTable, key: object
+) -> Iterator[tuple[object, object]]:
     """Yield the namespaces and values of a key in a table of an operator."""
     try:
         identity = context.identity_of(key)
@@ -91,7 +94,7 @@ def values_of_key(context: OperatorContext, table: Any, key: object) -> Iterator
             yield contents.namespace, without_times(value)
 
 
-def keys_meant(text: str) -> list[Any]:
+def keys_meant(text: str) -> list[object]:
     """Return the keys that a text may mean: the Python literal it spells, and the text itself."""
     try:
         return [ast.literal_eval(text.strip()), text]
@@ -99,7 +102,7 @@ def keys_meant(text: str) -> list[Any]:
         return [text]
 
 
-def without_times(value: object) -> Any:
+def without_times(value: Any) -> object:
     """Return a value without the expiry times that state stores with it."""
     if isinstance(value, Aged):
         return without_times(value.value)

@@ -126,7 +126,7 @@ class StateReading:
         self.position += looked
         self._add(found)
 
-    def _add(self, rows: list[tuple[Any, Any, Any]]) -> None:
+    def _add(self, rows: Sequence[tuple[object, ...]]) -> None:
         if rows:
             chunk = self._serializer.serialize([list(row) for row in rows])
             self.chunks.append(chunk)
@@ -134,7 +134,7 @@ class StateReading:
             self._bytes += len(chunk)
 
 
-def _after(places: Places, position: int) -> Iterator[tuple[Any, object]]:
+def _after(places: Places, position: int) -> Iterator[tuple[Any, Any]]:
     """Yield contents and key of each entry after the first ones."""
     for contents, keys in places:
         for key in islice(keys, position, None):

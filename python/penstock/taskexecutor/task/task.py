@@ -103,11 +103,11 @@ class TaskListener(Protocol):
     """Callbacks of a task to its TaskExecutor; called from the task's threads."""
 
     def task_state_changed(
-        self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
+        self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, object]
     ) -> None:
         """Handle the task's transition to ``state``."""
 
-    def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
+    def task_accumulators(self, task: Task, accumulators: dict[str, object]) -> None:
         """Handle accumulator values that the task published."""
 
     def task_message(self, task: Task, message: Message) -> None:
@@ -510,7 +510,7 @@ class Task:
             client.close()
         return client
 
-    def _report_accumulators(self, accumulators: Mapping[str, Any]) -> None:
+    def _report_accumulators(self, accumulators: Mapping[str, object]) -> None:
         self._accumulators = dict(accumulators)
         if self._state == "RUNNING":
             self._listener.task_accumulators(self, self._accumulators)

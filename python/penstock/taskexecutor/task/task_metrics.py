@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.network import DEBLOAT_ENABLED, SEGMENT_SIZE
 from penstock.errors import QueueFullError
@@ -159,7 +159,7 @@ class Initialization:
     """Duration of a task's start."""
 
     def __init__(
-        self, metrics: MutableMapping[str, Any], clock: Callable[[], int] = time.monotonic_ns
+        self, metrics: MutableMapping[str, object], clock: Callable[[], int] = time.monotonic_ns
     ) -> None:
         """Start the measurement.
 
@@ -204,7 +204,7 @@ class MailboxLatency(metricbase.Distribution):
         return list(self._mailbox.latencies_ms)
 
 
-def publish_mailbox_metrics(metrics: MutableMapping[str, Any], mailbox: Mailbox) -> None:
+def publish_mailbox_metrics(metrics: MutableMapping[str, object], mailbox: Mailbox) -> None:
     """Register the metrics of a task's mailbox."""
     metrics["mailboxQueueSize"] = lambda: mailbox.size
     metrics["mailboxMailsPerSecond"] = ReadMeter(lambda: mailbox.processed)
@@ -212,7 +212,7 @@ def publish_mailbox_metrics(metrics: MutableMapping[str, Any], mailbox: Mailbox)
 
 
 def publish_checkpoint_metrics(
-    metrics: MutableMapping[str, Any], checkpoints: TaskCheckpoints
+    metrics: MutableMapping[str, object], checkpoints: TaskCheckpoints
 ) -> None:
     """Register the barrier delays and alignment of a task's last checkpoint."""
     metrics["checkpointStartDelayNanos"] = lambda: round(
@@ -229,7 +229,7 @@ def _share(used: int, total: int) -> float:
     return min(1.0, used / total) if total else 0.0
 
 
-def _publish(metrics: MutableMapping[str, Any], name: str, read: Callable[[], int]) -> None:
+def _publish(metrics: MutableMapping[str, object], name: str, read: Callable[[], int]) -> None:
     metrics[name] = ReadCounter(read)
     metrics[f"{name}PerSecond"] = ReadMeter(read)
 

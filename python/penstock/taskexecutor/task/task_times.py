@@ -7,7 +7,7 @@ it waits for a buffer in the middle of a record.  Idle: it has no input.  All ot
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping, Sequence
@@ -74,7 +74,7 @@ class TaskTimes:
 
     def __init__(
         self,
-        metrics: MutableMapping[str, Any],
+        metrics: MutableMapping[str, object],
         partitions: Sequence[ResultPartition],
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:

@@ -26,8 +26,11 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.windowing.timerless import TimerlessWindowOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from penstock.aggregates.named import NamedAggregates
     from penstock.aggregates.windows import WindowRows
+    from penstock.columns.array_types import Booleans
     from penstock.columns.column_batch import ColumnBatch
     from penstock.datastream.window.windows import TimeWindow
     from penstock.graph import operators
@@ -179,7 +182,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         folds: GroupedFolds,
         groups: Groups,
         arguments: list[Any],
-        keys: list[Any],
+        keys: list[object],
         starts: list[int],
     ) -> None:
         """Fold the records of groups into the windows of their keys.
@@ -203,7 +206,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             if old is None and order is not None:
                 order.push(start, contents, key)
 
-    def _take_late(self, batch: ColumnBatch, is_late: Any) -> None:
+    def _take_late(self, batch: ColumnBatch, is_late: Booleans) -> None:
         import pyarrow as pa
 
         if self.late_tag is None:
@@ -216,11 +219,11 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         for value, timestamp in zip(late.rows(), late.timestamp_list(), strict=True):
             self.take_late(value, timestamp)
 
-    def _emission(self) -> Any:
+    def _emission(self) -> Callable[..., None]:
         emit_one_by_one = super()._emission()
         output, fields = self.output, self.window_rows.key_fields
 
-        def emit(entries: Any, window: TimeWindow, timestamp: int) -> None:
+        def emit(entries: Iterable[Any], window: TimeWindow, timestamp: int) -> None:
             found = [entry for entry in entries if entry[1] is not None]
             if self.columns is None or len(found) < _FEWEST_ROWS:
                 emit_one_by_one(found, window, timestamp)

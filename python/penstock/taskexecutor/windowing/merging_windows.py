@@ -22,7 +22,7 @@ class _Collector(MergingWindowAssigner.MergeCallback[Any]):
     def __init__(self) -> None:
         self.merges: list[tuple[Any, list[Any]]] = []
 
-    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+    def merge(self, to_be_merged: Iterable[object], merge_result: object) -> None:
         """Record a merge."""
         self.merges.append((merge_result, list(dict.fromkeys(to_be_merged))))
 

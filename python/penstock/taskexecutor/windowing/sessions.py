@@ -159,7 +159,10 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
         key = opened[last].key
 
         def merge(
-            result: Any, merged: list[Any], state_window: Window, merged_state_windows: list[Any]
+            result: Any,
+            merged: list[Any],
+            state_window: Window,
+            merged_state_windows: list[Any],
         ) -> None:
             # Like timers: the timer of the merged window is registered first.
             contents = self.table.map(state_window)

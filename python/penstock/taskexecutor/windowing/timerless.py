@@ -39,6 +39,8 @@ from penstock.taskexecutor.windowing.window_functions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from penstock.datastream.functions.checkpointed import StateInitializationContext
     from penstock.datastream.window.windows import Window
     from penstock.graph import operators
@@ -139,13 +141,13 @@ class TimerlessWindows:
         """Close the functions."""
         close_functions(self)
 
-    def _emission(self) -> Any:
+    def _emission(self) -> Callable[..., None]:
         output, evaluate, timers = self.output, self.evaluate, self.timers
         fold, function = self.functions
         get_result = fold.get_result if self.keep == KEEP_ACCUMULATOR else None
         if function is None:
 
-            def emit_folds(entries: Any, window: Window, timestamp: int) -> None:
+            def emit_folds(entries: Iterable[Any], window: Window, timestamp: int) -> None:
                 del window
                 for _, kept in entries:
                     timers.num_fired += 1
@@ -158,7 +160,7 @@ class TimerlessWindows:
         is_list, select_key = self.keep == KEEP_LIST, self.keyed_state.select_key
         clear, context = getattr(function, "clear", None), self.window_context
 
-        def emit(entries: Any, window: Window, timestamp: int) -> None:
+        def emit(entries: Iterable[Any], window: Window, timestamp: int) -> None:
             for key, kept in entries:
                 timers.num_fired += 1
                 select_key(key)

@@ -131,21 +131,23 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
         return function.apply
     if isinstance(function, AllWindowFunction):
 
-        def apply_all(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
+        def apply_all(key: object, window: Window, elements: Iterable[object]) -> Iterable[object]:
             del key
             return function.apply(window, elements)
 
         return apply_all
     if isinstance(function, ProcessWindowFunction):
 
-        def process(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
+        def process(key: object, window: Window, elements: Iterable[object]) -> Iterable[object]:
             context.current_window = window
             return function.process(key, context, elements)
 
         return process
     if isinstance(function, ProcessAllWindowFunction):
 
-        def process_all(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
+        def process_all(
+            key: object, window: Window, elements: Iterable[object]
+        ) -> Iterable[object]:
             del key
             context.current_window = window
             return function.process(context, elements)
@@ -155,7 +157,7 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
     raise InvalidProgramError(msg)
 
 
-def _as_they_are(key: object, window: Window, elements: Iterable[Any]) -> Iterable[Any]:
+def _as_they_are(key: object, window: Window, elements: Iterable[object]) -> Iterable[object]:
     del key, window
     return elements
 

@@ -40,7 +40,7 @@ from penstock.taskexecutor.windowing.window_functions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from penstock.datastream.functions.checkpointed import StateInitializationContext
     from penstock.datastream.window.windows import Window
@@ -271,7 +271,7 @@ class WindowOperator(StreamOperator):
         results = self.evaluate(key_of(key), window, elements)
         emit_results(self.output, results, timestamp, OutputTag)
 
-    def _elements(self) -> list[Any] | None:
+    def _elements(self) -> list[object] | None:
         """Return the contents of the current window for its function, or None."""
         contents = self.contents.get()
         if self.functions[0] is None:
@@ -294,7 +294,11 @@ class WindowOperator(StreamOperator):
             self.merging_table.remove(key)
 
     def _merge(
-        self, result: Any, merged: list[Any], state_window: Window, merged_state_windows: list[Any]
+        self,
+        result: Any,
+        merged: list[Any],
+        state_window: Window,
+        merged_state_windows: list[object],
     ) -> None:
         if self.unmergeable is not None:
             raise InvalidProgramError(self.unmergeable)
@@ -334,7 +338,13 @@ class WindowOperator(StreamOperator):
         self._on_timer(timestamp, key, namespace, self.trigger.on_processing_time, event_time=False)
 
     def _on_timer(
-        self, timestamp: int, key: object, window: Window, on_time: Any, *, event_time: bool
+        self,
+        timestamp: int,
+        key: object,
+        window: Window,
+        on_time: Callable[..., object],
+        *,
+        event_time: bool,
     ) -> None:
         merging = None
         state_window = window
@@ -443,7 +453,7 @@ class EvictingWindowOperator(WindowOperator):
         self._emit(key, window, self._folded(values), timestamp)
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
-    def _folded(self, elements: list[Any]) -> list[Any]:
+    def _folded(self, elements: list[object]) -> list[Any]:
         """Fold the records left by the evictor; without records, only an aggregate has a result."""
         function: Any = self.functions[0]
         if function is None:

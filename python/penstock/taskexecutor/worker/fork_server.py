@@ -28,7 +28,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.taskexecutor.logs.standard_streams import flush_streams
 
@@ -174,6 +174,6 @@ class _Server:
                 self._pids.remove(pid)
                 self._say({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: dict[str, object]) -> None:
         with suppress(BrokenPipeError):  # the host has gone, which the next read detects
             self._host.send(json.dumps(message).encode())

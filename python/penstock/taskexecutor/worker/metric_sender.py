@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import psutil
 
@@ -135,7 +135,7 @@ def worker_metrics(
     segment_bytes: int,
     promised_segments: Callable[[], int],
     resources: SlotResources,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return gauges of a worker's process and buffers, under the names that Flink's tools expect.
 
     Where Flink reports a JVM's heap, this is the resident memory of the process.

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import termios
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from penstock.errors import IllegalStateError
 
@@ -118,5 +118,5 @@ def _leave_terminal() -> None:
         os.close(terminal)
 
 
-def _no_debugger(*_: Any, **__: Any) -> NoReturn:
+def _no_debugger(*_: object, **__: object) -> NoReturn:
     raise IllegalStateError(f"breakpoint(): {NO_DEBUGGER}")

@@ -523,7 +523,7 @@ class TaskExecutor:
     # ---- TaskListener ------------------------------------------------------------------------
 
     def task_state_changed(
-        self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
+        self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, object]
     ) -> None:
         """Report a state to the driver."""
         if failure is not None:
@@ -535,7 +535,7 @@ class TaskExecutor:
             UpdateTaskState(descriptor.job_id, descriptor.attempt_id, state, failure, accumulators)
         )
 
-    def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
+    def task_accumulators(self, task: Task, accumulators: dict[str, object]) -> None:
         """Report accumulator values to the driver."""
         descriptor = task.descriptor
         self._send(ReportAccumulators(descriptor.job_id, descriptor.attempt_id, accumulators))

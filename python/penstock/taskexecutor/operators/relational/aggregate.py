@@ -9,6 +9,7 @@ from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
+    LEAST_ROWS,
     kinds_of,
     one_batch,
     selected_rows,
@@ -19,7 +20,6 @@ from penstock.taskexecutor.operators.relational.key_texts import texts_of
 from penstock.taskexecutor.operators.relational.packed_groups import PackedGroups
 from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.running_aggregates import (
-    LEAST_ROWS,
     RunningAggregates,
 )
 
@@ -130,9 +130,9 @@ class GroupAggregateOperator(GatheringOperator):
                         self.process_batches([each])
                     return
             else:
-                rows = 0 if changes is None else changes.num_rows
-                for start in range(0, rows, _MOST_EMITTED):
-                    self.emit(changes.slice(start, _MOST_EMITTED))
+                if changes is not None:
+                    for start in range(0, changes.num_rows, _MOST_EMITTED):
+                        self.emit(changes.slice(start, _MOST_EMITTED))
                 return
         self._process_rows(batch)
 
@@ -172,7 +172,7 @@ class GroupAggregateOperator(GatheringOperator):
                 self._emit_change(key, old, new)
         self.flush()
 
-    def _entry(self, key: tuple[Any, ...], group: tuple[Any, ...] | None) -> list[Any]:
+    def _entry(self, key: tuple[object, ...], group: tuple[Any, ...] | None) -> list[Any]:
         """Return a group as a batch changes it."""
         if group is None:
             return [key, None, None, None]
@@ -195,12 +195,15 @@ class GroupAggregateOperator(GatheringOperator):
             self._emit_change(key, old, self._result(text))
         self.flush()
 
-    def _result(self, text: str) -> tuple[Any, ...] | None:
+    def _result(self, text: str) -> tuple[object, ...] | None:
         group = self.groups.get(text)
         return self.calls.results(group[1:]) if group[0] > 0 else None
 
     def _emit_change(
-        self, key: tuple[Any, ...], old: tuple[Any, ...] | None, new: tuple[Any, ...] | None
+        self,
+        key: tuple[object, ...],
+        old: tuple[object, ...] | None,
+        new: tuple[object, ...] | None,
     ) -> None:
         if old is None:
             if new is not None:

@@ -98,19 +98,19 @@ class AggregateCalls:
             if given is not None and (place is None or place.is_new(values[place.place], given)):
                 values[position] = changes[is_added](values[position], *given)
 
-    def merge(self, values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    def merge(self, values: Sequence[object], others: Sequence[object]) -> list[Any]:
         """Return the accumulators of the rows of both."""
         return [
             merge(one, other)
             for merge, one, other in zip(self._merges, values, others, strict=True)
         ]
 
-    def results(self, values: Sequence[Any]) -> tuple[Any, ...]:
+    def results(self, values: Sequence[object]) -> tuple[Any, ...]:
         """Return the results."""
         return tuple([result(v) for result, v in zip(self._results, values, strict=False)])
 
 
-def argument_values(batch: pa.RecordBatch, argument: Any, call: Any) -> list[Any]:
+def argument_values(batch: pa.RecordBatch, argument: Any, call: AggregateCall) -> list[Any]:
     """Return the values of an argument; user functions get rows with names of their fields."""
     column = batch.column(argument.index)
     if isinstance(call.function, str):

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
+#: A record of an exchange: the text of a key, and the bytes of a batch.
+_Exchanged = tuple[str, bytes]
+
 
 class Counters:
     """Counts of processed rows and batches, shown as metrics."""
@@ -46,7 +49,9 @@ class ExchangedBatches:
     exchanged: tuple[tuple[int, ...], ...] = ()
     input_schemas: tuple[Any, ...]
 
-    def rows_of_keys(self, input_number: int, value: Any, is_own: Callable[[Any], bool]) -> Any:
+    def rows_of_keys(
+        self, input_number: int, value: _Exchanged, is_own: Callable[[object], bool]
+    ) -> _Exchanged | None:
         """Return the rows of a record of the exchange whose keys satisfy a predicate.
 
         A record that was in flight when the job had another parallelism may have rows of several

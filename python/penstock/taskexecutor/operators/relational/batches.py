@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.table.plan.schema import Schema
+    from penstock.table.types import DataType
+
+#: Smaller batches are processed row by row, which costs less than the calls of kernels.
+LEAST_ROWS: Final = 32
 
 _DATETIMES: Final = frozenset((datetime.datetime, type(None)))
 
@@ -28,7 +32,7 @@ def arrow_schema(schema: Schema, *, has_kinds: bool) -> pa.Schema:
     return pa.schema(fields)
 
 
-def values_of(array: Any) -> list[Any]:
+def values_of(array: pa.Array) -> list[Any]:
     """Return the Python values of an array, as ``to_pylist`` does, several times as fast.
 
     Types whose NumPy form loses something, such as integers with NULLs, take the slow way.
@@ -89,12 +93,12 @@ class ChangeBuffer:
         self._rows.append(row)
         self._kinds.append(kind)
 
-    def extend(self, kind: int, rows: Sequence[Sequence[Any]]) -> None:
+    def extend(self, kind: int, rows: Sequence[Sequence[object]]) -> None:
         """Append rows of one kind."""
         self._rows.extend(rows)
         self._kinds.extend([kind] * len(rows))
 
-    def take(self) -> Any:
+    def take(self) -> pa.RecordBatch | None:
         """Return the batch of the rows and clear the buffer; None without rows."""
         rows, kinds = self._rows, self._kinds
         if not rows:
@@ -112,7 +116,7 @@ class ChangeBuffer:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def column_of_values(values: Sequence[Any], kind: Any, target: object) -> Any:
+def column_of_values(values: Sequence[object], kind: DataType, target: object) -> pa.Array:
     """Return Python values of a logical type as an array of an Arrow type."""
     try:
         return pa.array(values, target)
@@ -120,7 +124,7 @@ def column_of_values(values: Sequence[Any], kind: Any, target: object) -> Any:
         return arrow_array(values, kind)
 
 
-def empty_columns(rows: int) -> Any:
+def empty_columns(rows: int) -> pa.RecordBatch:
     """Return a batch without relational columns: one column keeps the number of rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows, pa.null())], ["$none"])
 
@@ -131,7 +135,7 @@ def batch_bytes(batch: pa.RecordBatch) -> bytes:
     return found
 
 
-def batch_of_bytes(data: bytes, schema: Any) -> Any:
+def batch_of_bytes(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch of an IPC message."""
     return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
 

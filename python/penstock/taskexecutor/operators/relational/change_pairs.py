@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,18 @@ from penstock.table.plan.nodes import INSERT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.columns.array_types import Booleans, Integers
+
 
 def change_pairs(
-    after: Any, before: Any, is_insert: Any, is_update: Any, *, removal: int, addition: int
-) -> tuple[Any, Any, Any]:
+    after: Integers,
+    before: Integers,
+    is_insert: Booleans,
+    is_update: Booleans,
+    *,
+    removal: int,
+    addition: int,
+) -> tuple[Integers, Integers, Integers]:
     """Return the rows that some changes emit, in their order; all arguments are numpy arrays.
 
     Args:
@@ -44,7 +52,7 @@ def change_pairs(
     return counts, places, kinds
 
 
-def differing(columns: Iterable[Any], ones: Any, others: Any) -> Any:
+def differing(columns: Iterable[pa.Array], ones: Integers, others: Integers) -> Booleans:
     """Return, as a numpy array, whether rows at places of columns differ from those at others."""
     found = np.zeros(len(ones), bool)
     for column in columns:
@@ -54,7 +62,7 @@ def differing(columns: Iterable[Any], ones: Any, others: Any) -> Any:
     return found
 
 
-def _differing_values(column: Any, ones: Any, others: Any) -> Any:
+def _differing_values(column: pa.Array, ones: Integers, others: Integers) -> Booleans:
     if pa.types.is_null(column.type):
         return np.zeros(len(ones), bool)
     one, other = column.take(pa.array(ones)), column.take(pa.array(others))

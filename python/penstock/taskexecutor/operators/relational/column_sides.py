@@ -35,6 +35,7 @@ from penstock.taskexecutor.state.time_to_live import Aged
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
@@ -58,7 +59,7 @@ class ColumnSides:
         self,
         context: OperatorContext,
         tables: tuple[StateTable, ...],
-        schemas: tuple[Any, ...],
+        schemas: tuple[pa.Schema, ...],
         inputs: tuple[Schema, Schema],
         keys: tuple[tuple[int, ...], tuple[int, ...]],
     ) -> None:
@@ -89,17 +90,17 @@ class ColumnSides:
         self._blocks: tuple[dict[int, tuple[str, list[Any]]], ...] = ({}, {})
         context.metric_group().gauge("numRowsInBlocks", lambda: sum(map(len, self._stored)))
 
-    def names(self, keys: list[Any]) -> Any:
+    def names(self, keys: list[object]) -> Integers:
         """Return the numbers of some keys, which differ, as a numpy array."""
         numbers = self._numbers
         found = [numbers.setdefault(key, len(numbers)) for key in keys]
         return np.array(found, np.int64)
 
-    def partners(self, side: int, names: Any) -> Partners:
+    def partners(self, side: int, names: Integers) -> Partners:
         """Return the rows of a side that have some keys; see `Sides`."""
         return _NumberedPartners(self._stored[side], *self._rows_of[side].find(names))
 
-    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: Any) -> None:
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: Integers) -> None:
         """Add the rows of a batch; see `Sides`."""
         stored = self._stored[side]
         self._rows_of[side].add(names, groups, len(stored))
@@ -119,7 +120,7 @@ class ColumnSides:
                 self._save_rows(side, np.arange(start, min(start + ROWS_AT_ONCE, len(stored))))
             self._saved[side] = len(stored)
 
-    def _save_rows(self, side: int, rows: Any) -> None:
+    def _save_rows(self, side: int, rows: Integers) -> None:
         selected = self._stored[side].select(rows)
         columns = [selected.column(key) for key in self._keys[side]]
         if not columns:
@@ -128,7 +129,7 @@ class ColumnSides:
         for group, text, part in parts_by_key_group(columns, self._max_parallelism):
             self._add_block(side, group, text, rows[part])
 
-    def _add_block(self, side: int, group: int, text: str, rows: Any) -> None:
+    def _add_block(self, side: int, group: int, text: str, rows: Integers) -> None:
         """Add rows of one key group; merge them with blocks that have no more rows."""
         text, blocks = self._blocks[side].setdefault(group, (text, []))
         table = self._tables[side]
@@ -142,18 +143,20 @@ class ColumnSides:
 class _NumberedPartners:
     """Partners as numbers of rows."""
 
-    def __init__(self, stored: StoredRows, rows: Any, counts: Any) -> None:
+    def __init__(self, stored: StoredRows, rows: Integers, counts: Integers) -> None:
         self._stored = stored
         self._rows = rows
         self.counts = counts
         self._starts = np.cumsum(counts) - counts
 
-    def of(self, codes: Any, sizes: Any) -> NumberedRows:
+    def of(self, codes: Integers, sizes: Integers) -> NumberedRows:
         """Return one row for each pair; see `Partners`."""
         return NumberedRows(self._stored, self._rows[spread(self._starts[codes], sizes)])
 
 
-def parts_by_key_group(columns: list[Any], max_parallelism: int) -> Iterator[tuple[int, str, Any]]:
+def parts_by_key_group(
+    columns: list[pa.Array], max_parallelism: int
+) -> Iterator[tuple[int, str, pa.RecordBatch]]:
     """Yield each key group of some rows, the key in state of its first row, and their positions.
 
     Args:
@@ -178,7 +181,9 @@ def parts_by_key_group(columns: list[Any], max_parallelism: int) -> Iterator[tup
         yield int(groups[first]), texts[first] if texts is not None else _text(keys, first), part
 
 
-def taken_batches(table: StateTable, columns: Schema, schema: Any) -> Iterator[Any]:
+def taken_batches(
+    table: StateTable, columns: Schema, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """Take the rows of one side out of keyed state; those of a key are in order of arrival.
 
     Args:
@@ -201,7 +206,7 @@ def taken_batches(table: StateTable, columns: Schema, schema: Any) -> Iterator[A
 
 
 def key_blocks(
-    table: StateTable, side: KeyedRows, schema: Any, keys: Sequence[int], width: int
+    table: StateTable, side: KeyedRows, schema: pa.Schema, keys: Sequence[int], width: int
 ) -> None:
     """Convert the blocks of one side in keyed state into lists of rows by key.
 
@@ -224,7 +229,7 @@ def key_blocks(
             table.drop_if_empty(found.namespace)
 
 
-def _blocks_of(table: StateTable, schema: Any) -> Iterator[Any]:
+def _blocks_of(table: StateTable, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the blocks of one side, older ones of a key group first."""
     numbers = [found.namespace for found in table.namespaces() if found.namespace is not None]
     for number in sorted(numbers):
@@ -234,7 +239,7 @@ def _blocks_of(table: StateTable, schema: Any) -> Iterator[Any]:
             yield batch_of_bytes(data, schema)
 
 
-def _batch(rows: list[_Row], columns: Schema, schema: Any) -> Any:
+def _batch(rows: list[_Row], columns: Schema, schema: pa.Schema) -> pa.RecordBatch:
     arrays = [
         column_of_values(values, kind, field.type)
         for values, kind, field in zip(zip(*rows, strict=True), columns.types, schema, strict=True)

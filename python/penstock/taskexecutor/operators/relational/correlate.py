@@ -130,12 +130,12 @@ class CorrelateOperator(RelationalOperator):
         fulfils = iter(self.condition.of_rows(pairs))
         return [[result for result in found if next(fulfils)] for found in joined]
 
-    def _rows(self, values: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
+    def _rows(self, values: tuple[object, ...]) -> Iterable[tuple[object, ...]]:
         if self.function == "UNNEST":
             return self._unnested(values[0])
         return self._called(values)
 
-    def _unnested(self, value: Any) -> list[tuple[Any, ...]]:
+    def _unnested(self, value: Any) -> list[tuple[object, ...]]:
         if value is None:
             return []
         kind = self.argument_types[0]
@@ -149,7 +149,7 @@ class CorrelateOperator(RelationalOperator):
             return [nothing if item is None else tuple(item) for item in value]
         return [(item,) for item in value]
 
-    def _called(self, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def _called(self, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         found = self.function.call(*values)
         if found is None:
             return []

@@ -11,12 +11,11 @@ import pyarrow as pa
 from penstock.columns.group_kernels import NoKernelError
 from penstock.columns.numpy_values import numpy_values
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from penstock.taskexecutor.operators.relational.batches import one_batch, rows_of
+from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS, one_batch, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.replacements import (
-    LEAST_ROWS,
     Replacements,
     replaced_by_rank,
 )
@@ -24,6 +23,7 @@ from penstock.taskexecutor.operators.relational.top_rows import ListedRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
+    from penstock.columns.array_types import Integers
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.replacements import GroupedBatch
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -109,7 +109,7 @@ class DeduplicateOperator(GatheringOperator):
         return None if times.null_count else numpy_values(times)
 
     def _process_by_columns(
-        self, replacements: Replacements, batch: pa.RecordBatch, times: object
+        self, replacements: Replacements, batch: pa.RecordBatch, times: Integers
     ) -> bool:
         """Process a batch, unless kernels cannot; return whether they could."""
         grouped = replacements.grouped(batch, self.rows)
@@ -126,7 +126,7 @@ class DeduplicateOperator(GatheringOperator):
         return True
 
     def _last_by_columns(
-        self, replacements: Replacements, grouped: GroupedBatch, times: Any
+        self, replacements: Replacements, grouped: GroupedBatch, times: Integers
     ) -> bool:
         known = [group for group, found in enumerate(grouped.kept) if found is not None]
         old_times = np.array([grouped.kept[group][0] for group in known], np.int64)
@@ -150,7 +150,7 @@ class DeduplicateOperator(GatheringOperator):
         self.emit(changes)
         return True
 
-    def _first_by_columns(self, grouped: GroupedBatch, times: Any) -> None:
+    def _first_by_columns(self, grouped: GroupedBatch, times: Integers) -> None:
         groups = grouped.groups
         # Of equal times, the first row stays.
         firsts = np.lexsort((times, groups.codes))[groups.starts]
@@ -165,7 +165,7 @@ class DeduplicateOperator(GatheringOperator):
         for group, time, row in zip(news, times[firsts[news]].tolist(), rows, strict=True):
             self._wait(grouped.texts[group], time, row)
 
-    def _last(self, text: str, time: int, row: tuple[Any, ...]) -> None:
+    def _last(self, text: str, time: int, row: tuple[object, ...]) -> None:
         found = self.rows.get(text)
         if found is None:
             self.changes.add(INSERT, row)
@@ -176,7 +176,7 @@ class DeduplicateOperator(GatheringOperator):
             self.changes.add(UPDATE_AFTER, row)
         self.rows.put(text, (time, row))
 
-    def _first(self, text: str, time: int, row: tuple[Any, ...]) -> None:
+    def _first(self, text: str, time: int, row: tuple[object, ...]) -> None:
         found = self.rows.get(text)
         if not self.is_rowtime:
             if found is None:
@@ -187,7 +187,7 @@ class DeduplicateOperator(GatheringOperator):
             return
         self._wait(text, time, row)
 
-    def _wait(self, text: str, time: int, row: tuple[Any, ...]) -> None:
+    def _wait(self, text: str, time: int, row: tuple[object, ...]) -> None:
         """Keep the first row of a key until its time has passed."""
         self.rows.put(text, (time, row))
         heapq.heappush(self.firsts, (time, text))

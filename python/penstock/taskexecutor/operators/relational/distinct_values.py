@@ -19,6 +19,7 @@ from penstock.taskexecutor.operators.relational.batches import values_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.columns.array_types import Booleans
     from penstock.table.plan.expressions import AggregateCall
 
 #: Calls that share a dictionary; the bits of one value fit into 64.
@@ -98,9 +99,9 @@ def in_present_form(
 
 def first_rows(
     groups: Groups,
-    column: Any,
-    calls: Sequence[tuple[int, Any]],
-    seen: Sequence[dict[Any, int]],
+    column: pa.Array,
+    calls: Sequence[tuple[int, Booleans | None]],
+    seen: Sequence[dict[object, int]],
 ) -> list[Any]:
     """Note the values of a batch; return, by call, the rows whose values are new to it.
 

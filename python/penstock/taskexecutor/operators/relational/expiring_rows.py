@@ -68,7 +68,7 @@ class ExpiringRows:
             return None
         return aged.value
 
-    def put(self, key: str, value: Any) -> None:
+    def put(self, key: str, value: object) -> None:
         """Set the value of a key and restart its time to live."""
         self._contents.put(key, Aged(value, self.lifetime.now()))
 

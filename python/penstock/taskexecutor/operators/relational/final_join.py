@@ -30,6 +30,7 @@ from penstock.taskexecutor.operators.relational.windows import LocalTime
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
@@ -97,7 +98,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         """Close the user functions."""
         self.condition.close()
 
-    def times_of(self, side: int, batch: pa.RecordBatch) -> Any:
+    def times_of(self, side: int, batch: pa.RecordBatch) -> Integers:
         """Return when the rows of a side are joined, as a numpy array: at the end of the input."""
         del side
         return np.full(batch.num_rows, MAX_TIMESTAMP, np.int64)
@@ -198,10 +199,12 @@ class FinalJoinOperator(TwoInputRelationalOperator):
             alone = right.filter(pa.array(~matched[1]))
             yield self._row_pairs(_nulls(left, alone.num_rows), alone.columns)
 
-    def _row_pairs(self, left: list[Any], right: list[Any]) -> pa.RecordBatch:
+    def _row_pairs(self, left: list[object], right: list[object]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([*left, *right], schema=self.output_schema)
 
-    def _pairs(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
+    def _pairs(
+        self, left: pa.RecordBatch, right: pa.RecordBatch
+    ) -> Iterator[tuple[Integers, Integers]]:
         """Yield the positions of rows of equal keys and times, about `MOST_PAIRS` at a time."""
         if not left.num_rows or not right.num_rows:
             return
@@ -224,7 +227,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
                 yield np.repeat(part, counts[first:last]), others[places]
             first = last
 
-    def _key_columns(self, left: pa.RecordBatch, right: pa.RecordBatch) -> list[Any]:
+    def _key_columns(self, left: pa.RecordBatch, right: pa.RecordBatch) -> list[pa.Array]:
         """Return columns of the keys and times of the left and then the right rows."""
         times = [self.times_of(side, batch) for side, batch in enumerate((left, right))]
         columns = [pa.array(np.concatenate(times))]
@@ -236,7 +239,7 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         texts = [*key_texts(left, self.keys[0]), *key_texts(right, self.keys[1])]
         return [pa.array(texts, pa.string()), *columns]
 
-    def _with_key(self, side: int, batch: pa.RecordBatch) -> Any:
+    def _with_key(self, side: int, batch: pa.RecordBatch) -> Integers:
         """Return the positions of the rows that may have partners."""
         mask = np.ones(batch.num_rows, bool)
         for key in () if self.equates_nulls else self.keys[side]:
@@ -246,8 +249,8 @@ class FinalJoinOperator(TwoInputRelationalOperator):
         return np.flatnonzero(mask)
 
     def _kept(
-        self, left: pa.RecordBatch, right: pa.RecordBatch, positions: tuple[Any, Any]
-    ) -> tuple[Any, Any]:
+        self, left: pa.RecordBatch, right: pa.RecordBatch, positions: tuple[Integers, Integers]
+    ) -> tuple[Integers, Integers]:
         """Return the positions of the pairs that satisfy the condition."""
         self.batches += 1
         if self.condition.condition is None:
@@ -288,15 +291,15 @@ class WindowJoinOperator(FinalJoinOperator):
         self.local = LocalTime(session, is_zoned=is_zoned)
         context.metric_group().gauge("numLateRecordsDropped", lambda: self.late_rows)
 
-    def times_of(self, side: int, batch: pa.RecordBatch) -> Any:
+    def times_of(self, side: int, batch: pa.RecordBatch) -> Integers:
         """Return the last ms of the window of each row."""
         ends = milliseconds(batch.column(self.end_indexes[side]))
         return self.local.utc_ends(numpy_values(ends)) - 1
 
 
-def _is_numbered(kind: Any) -> bool:
+def _is_numbered(kind: pa.DataType) -> bool:
     return are_groupable([kind]) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
-def _nulls(batch: pa.RecordBatch, rows: int) -> list[Any]:
+def _nulls(batch: pa.RecordBatch, rows: int) -> list[pa.Array]:
     return [pa.nulls(rows, column.type) for column in batch.columns]

@@ -54,7 +54,7 @@ class Frames:
 
     def _column(
         self, call: AggregateCall, made: Any, rows: list[_Row], keys: list[Any], start: int
-    ) -> list[Any]:
+    ) -> list[object]:
         if call.function in ("LAG", "LEAD"):
             return self._shifted(call, rows, start)
         if call.function in _RANKS:
@@ -72,7 +72,9 @@ class Frames:
             results.append(made.result(value))
         return results
 
-    def _running(self, made: Any, arguments: list[Any], keys: list[Any], start: int) -> list[Any]:
+    def _running(
+        self, made: Any, arguments: list[tuple[object, ...] | None], keys: list[Any], start: int
+    ) -> list[object]:
         value = made.create()
         results: list[Any] = []
         number = len(arguments)
@@ -137,7 +139,7 @@ class Frames:
         return bool(abs(second - first) <= by)
 
     @staticmethod
-    def _shifted(call: AggregateCall, rows: list[_Row], start: int) -> list[Any]:
+    def _shifted(call: AggregateCall, rows: list[_Row], start: int) -> list[object]:
         indexes = [a.index for a in call.arguments]  # type: ignore[attr-defined]
         results = []
         for position in range(start, len(rows)):
@@ -151,14 +153,14 @@ class Frames:
         return results
 
 
-def _arguments(call: AggregateCall, made: Any, row: _Row) -> tuple[Any, ...] | None:
+def _arguments(call: AggregateCall, made: Any, row: _Row) -> tuple[object, ...] | None:
     if call.condition is not None and not row[call.condition.index]:  # type: ignore[attr-defined]
         return None
     given = tuple(row[a.index] for a in call.arguments)  # type: ignore[attr-defined]
     return None if made.skips_null and None in given else given
 
 
-def _ranks(call: AggregateCall, keys: list[Any], rows: list[_Row]) -> list[Any]:
+def _ranks(call: AggregateCall, keys: list[Any], rows: list[_Row]) -> list[object]:
     number = len(keys)
     if call.function == "ROW_NUMBER":
         return list(range(1, number + 1))

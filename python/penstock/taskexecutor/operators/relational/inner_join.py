@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -10,21 +10,24 @@ import pyarrow.compute as pc
 
 from penstock.columns.groups import Groups, numbered, spread
 from penstock.columns.numpy_values import numpy_values
-from penstock.taskexecutor.operators.relational.batches import rows_of, selected_rows, values_of
+from penstock.taskexecutor.operators.relational.batches import (
+    LEAST_ROWS,
+    rows_of,
+    selected_rows,
+    values_of,
+)
 from penstock.taskexecutor.operators.relational.join_pairs import MOST_PLACED, PlacedRows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.columns.array_types import Integers
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, NumberedRows
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
-
-#: For fewer rows, the calls of kernels cost more than they save.
-LEAST_ROWS: Final = 32
 
 
 class Partners(Protocol):
@@ -36,7 +39,7 @@ class Partners(Protocol):
 
     counts: Any
 
-    def of(self, codes: Any, sizes: Any) -> PlacedRows | NumberedRows:
+    def of(self, codes: Integers, sizes: Integers) -> PlacedRows | NumberedRows:
         """Return the partners of some rows, one after the other.
 
         Args:
@@ -93,7 +96,7 @@ class InnerJoin:
         self.batches = 0
         context.metric_group().gauge("numBatchesByKey", lambda: self.batches)
 
-    def joined(self, side: int, batch: pa.RecordBatch) -> Iterator[Any]:
+    def joined(self, side: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Keep the rows of one side, and yield the batches of their pairs."""
         if not self._equates_nulls:
             batch = _without_nulls(batch, self._keys[side])
@@ -123,7 +126,7 @@ class KeyedSides:
         self._sides = sides
         self._widths = widths
 
-    def names(self, keys: list[Any]) -> Any:
+    def names(self, keys: list[Any]) -> list[object]:
         """Return the keys, which are texts."""
         return keys
 
@@ -151,7 +154,7 @@ class _ListedPartners:
         self._found = found
         self.counts = np.fromiter(map(len, found), np.int64, len(found))
 
-    def of(self, codes: Any, sizes: Any) -> PlacedRows:
+    def of(self, codes: Integers, sizes: Integers) -> PlacedRows:
         """Return the partners of some rows; see `Partners`."""
         keys = np.unique(codes)
         starts = np.zeros(len(self.counts), np.int64)
@@ -192,7 +195,7 @@ def _keys(batch: pa.RecordBatch, keys: Sequence[int], *, has_texts: bool) -> lis
     return selected_rows(batch, keys)
 
 
-def _packed(columns: list[Any]) -> list[bytes]:
+def _packed(columns: list[pa.Array]) -> list[bytes]:
     """Return the integers of each row as bytes, which take half of the memory of a tuple."""
     packed = np.zeros((len(columns[0]), len(columns) + 1), np.int64)
     for place, column in enumerate(columns):
@@ -222,7 +225,7 @@ def _without_nulls(batch: pa.RecordBatch, keys: Sequence[int]) -> pa.RecordBatch
     return batch
 
 
-def _parts(codes: Any, counts: Any) -> Iterator[tuple[Any, Any]]:
+def _parts(codes: Integers, counts: Integers) -> Iterator[tuple[Integers, Integers]]:
     """Yield the groups and the positions of rows that have partners, some rows at a time.
 
     Args:

@@ -101,7 +101,7 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
                 self.changes.add(INSERT, self._padded(side, row))
 
     def _emit_pairs(
-        self, side: int, batch: pa.RecordBatch, texts: list[str | None], times: list[Any]
+        self, side: int, batch: pa.RecordBatch, texts: list[str | None], times: list[object]
     ) -> set[int]:
         """Emit the pairs of a batch's rows and return the positions of rows that have a pair.
 

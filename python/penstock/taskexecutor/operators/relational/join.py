@@ -321,7 +321,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         side: int,
         text: str,
         row: _Row,
-        others: dict[Any, _Record],
+        others: dict[object, _Record],
         partners: list[_Record],
         *,
         is_added: bool,

@@ -53,7 +53,7 @@ class JoinCondition:
         found: list[bool] = self.evaluator.condition(self.condition, buffer.take()).to_pylist()
         return found
 
-    def mask(self, batch: pa.RecordBatch) -> Any:
+    def mask(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return an array of booleans for a batch of joined rows; None for all."""
         if self.condition is None:
             return None

@@ -19,7 +19,9 @@ from penstock.taskexecutor.operators.relational.key_texts import key_texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.columns.array_types import Booleans, Integers
     from penstock.table.plan.schema import Schema
+    from penstock.table.types import DataType
     from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
     from penstock.taskexecutor.operators.relational.stored_rows import SelectedRows, StoredRows
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -78,7 +80,7 @@ class JoinPairs:
         positions: Sequence[int],
         others: Sequence[_Row],
         kinds: Sequence[int] | None = None,
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of the pairs that satisfy the condition, in order; see `kept`.
 
         Args:
@@ -97,8 +99,12 @@ class JoinPairs:
         yield from self.made(side, batch, positions, others, kinds)
 
     def placed(
-        self, side: int, batch: pa.RecordBatch, positions: Any, others: PlacedRows | NumberedRows
-    ) -> Iterator[Any]:
+        self,
+        side: int,
+        batch: pa.RecordBatch,
+        positions: Integers,
+        others: PlacedRows | NumberedRows,
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of the pairs that satisfy the condition, in order.
 
         Args:
@@ -121,13 +127,17 @@ class JoinPairs:
         positions: Sequence[int],
         others: Sequence[_Row],
         kinds: Sequence[int] | None = None,
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of pairs, whether or not they satisfy the condition; see `joined`."""
         yield from self._made(side, batch, positions, _Rows(others), kinds)
 
     def _mask(
-        self, side: int, batch: pa.RecordBatch, positions: Any, others: _Rows | NumberedRows
-    ) -> Any:
+        self,
+        side: int,
+        batch: pa.RecordBatch,
+        positions: Integers | Sequence[int],
+        others: _Rows | NumberedRows,
+    ) -> pa.Array | None:
         """Return whether each pair satisfies the condition; None if there is no condition."""
         if self._condition.condition is None:
             return None
@@ -144,10 +154,10 @@ class JoinPairs:
         self,
         side: int,
         batch: pa.RecordBatch,
-        positions: Any,
+        positions: Integers | Sequence[int],
         others: _Rows | NumberedRows,
         kinds: Sequence[int] | None,
-    ) -> Iterator[Any]:
+    ) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(positions), MOST_PAIRS):
             part = slice(start, start + MOST_PAIRS)
             columns = self._columns(side, batch, positions, others, part)
@@ -160,12 +170,12 @@ class JoinPairs:
         self,
         side: int,
         batch: pa.RecordBatch,
-        positions: Any,
+        positions: Integers | Sequence[int],
         others: _Rows | NumberedRows,
         part: slice,
         *,
         is_condition: bool = False,
-    ) -> list[Any]:
+    ) -> list[pa.Array]:
         """Return the columns of some pairs; NULLs for those that the condition does not read."""
         schema = self._condition.schema
         start, end = (0, self._widths[0]) if side == 0 else (self._widths[0], len(self._types))
@@ -188,7 +198,7 @@ class _Rows:
     def __init__(self, rows: Sequence[_Row]) -> None:
         self.rows = rows
 
-    def column(self, index: int, kind: Any, target: Any, part: slice) -> Any:
+    def column(self, index: int, kind: DataType, target: pa.DataType, part: slice) -> pa.Array:
         """Return a column of the rows of some pairs.
 
         Args:
@@ -203,17 +213,17 @@ class _Rows:
 class PlacedRows(_Rows):
     """Rows of the other side, each of them for any number of pairs."""
 
-    def __init__(self, rows: Sequence[_Row], places: Any) -> None:
+    def __init__(self, rows: Sequence[_Row], places: Integers) -> None:
         """Take rows, and by pair the position of its row, as a numpy array."""
         super().__init__(rows)
         self.places = places
         self._columns: dict[int, Any] = {}
 
-    def keep(self, mask: Any) -> None:
+    def keep(self, mask: Booleans) -> None:
         """Keep the pairs for which a boolean numpy array is true."""
         self.places = self.places[mask]
 
-    def column(self, index: int, kind: Any, target: Any, part: slice) -> Any:
+    def column(self, index: int, kind: DataType, target: pa.DataType, part: slice) -> pa.Array:
         """Return a column of the rows of some pairs; see `_Rows.column`."""
         if len(self.rows) > MOST_PLACED:
             values = [self.rows[place][index] for place in self.places[part].tolist()]
@@ -228,18 +238,18 @@ class PlacedRows(_Rows):
 class NumberedRows:
     """Rows of the other side that are stored as columns, one for each pair."""
 
-    def __init__(self, stored: StoredRows, rows: Any) -> None:
+    def __init__(self, stored: StoredRows, rows: Integers) -> None:
         """Take stored rows, and by pair the number of its row, as a numpy array."""
         self._stored = stored
         self._rows = rows
         self._selected: dict[tuple[int, int], SelectedRows] = {}
 
-    def keep(self, mask: Any) -> None:
+    def keep(self, mask: Booleans) -> None:
         """Keep the pairs for which a boolean numpy array is true."""
         self._rows = self._rows[mask]
         self._selected = {}
 
-    def column(self, index: int, kind: Any, target: Any, part: slice) -> Any:
+    def column(self, index: int, kind: DataType, target: pa.DataType, part: slice) -> pa.Array:
         """Return a column of the rows of some pairs; see `_Rows.column`."""
         del kind, target
         bounds = part.start, part.stop

@@ -52,7 +52,7 @@ def key_text(values: Sequence[Any]) -> str:
     return _encoder.encode(values).decode()
 
 
-def _plain(value: object) -> Any:
+def _plain(value: Any) -> object:
     """Return a value with texts for NaN and infinity, which the encoder would write as null."""
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else double_text(value)
@@ -84,7 +84,7 @@ def are_groupable(kinds: Sequence[object]) -> bool:
     )
 
 
-def key_column(batch: pa.RecordBatch, keys: Sequence[int]) -> Any:
+def key_column(batch: pa.RecordBatch, keys: Sequence[int]) -> pa.Array | None:
     """Return the `key_text` of each row as an array of texts.
 
     Returns:
@@ -102,7 +102,7 @@ def key_column(batch: pa.RecordBatch, keys: Sequence[int]) -> Any:
     return pc.binary_join_element_wise(_OPEN, joined, _CLOSE, _NOTHING)
 
 
-def _json_column(column: Any) -> Any:
+def _json_column(column: pa.Array) -> pa.Array | None:
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pc.fill_null(column.cast(pa.string()), "null")
@@ -118,7 +118,7 @@ def _json_column(column: Any) -> Any:
     return pc.fill_null(texts, "null") if column.null_count else texts
 
 
-def _has_escaped(column: Any) -> bool:
+def _has_escaped(column: pa.Array) -> bool:
     """Return whether JSON escapes a character of an array of texts."""
     _, offsets, data = column.buffers()
     if data is None:
@@ -128,7 +128,7 @@ def _has_escaped(column: Any) -> bool:
     return bool(_ESCAPED[codes].any())
 
 
-def texts_of(keys: Sequence[tuple[Any, ...]]) -> list[str]:
+def texts_of(keys: Sequence[tuple[object, ...]]) -> list[str]:
     """Return the `key_text` of each key; equal ones are encoded once."""
     texts: dict[tuple[Any, ...], str] = {}
     found = []

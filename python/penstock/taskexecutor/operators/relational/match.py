@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.match import MatchSpecification, Reference
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.compiled.pattern_matching import PartialMatch
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
@@ -77,7 +78,7 @@ class MatchValues:
     def _value(self, expression: Expression, rows: tuple[_Matched, ...]) -> Any:
         return self._evaluator.column(expression, self._batch(rows))[0].as_py()
 
-    def _batch(self, rows: tuple[_Matched, ...]) -> Any:
+    def _batch(self, rows: tuple[_Matched, ...]) -> pa.RecordBatch:
         buffer = ChangeBuffer(self._references, has_kinds=False)
         buffer.add(INSERT, [self._read(r, rows) for r in self._specification.references])
         return buffer.take()
@@ -126,7 +127,7 @@ class _AggregateOfRows:
         return self._evaluator.column(argument, _one_row(self._input, row))[0].as_py()
 
 
-def _one_row(schema: Schema, row: _Row) -> Any:
+def _one_row(schema: Schema, row: _Row) -> pa.RecordBatch:
     buffer = ChangeBuffer(schema, has_kinds=False)
     buffer.add(INSERT, row)
     return buffer.take()
@@ -239,7 +240,7 @@ class MatchOperator(KeyedRelationalOperator):
         else:
             self.entries.put(text, entry)
 
-    def _holds(self, element: int, row: _Row, match: Any) -> bool:
+    def _holds(self, element: int, row: _Row, match: PartialMatch) -> bool:
         """Return whether a row may belong to an element after the rows matched so far."""
         rows = [
             (position, matched)

@@ -51,7 +51,7 @@ class OpenSessions:
         self.ends = [(end, text) for text, end in self._noted.items()]
         heapq.heapify(self.ends)
 
-    def add(self, text: str, start: int, end: int, content: tuple[Any, ...]) -> bool:
+    def add(self, text: str, start: int, end: int, content: tuple[object, ...]) -> bool:
         """Add a session of a key, merged with those that it meets.
 
         Args:

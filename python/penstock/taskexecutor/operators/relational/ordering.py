@@ -16,6 +16,7 @@ from penstock.taskexecutor.operators.relational.batches import arrow_schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.columns.array_types import Integers, Values
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
 
@@ -53,7 +54,7 @@ class Descending:
         return hash(self.value)
 
 
-def _descending(value: object) -> Any:
+def _descending(value: Any) -> Any:
     """Return a value whose order is the reverse; of integers a number, which compares faster."""
     return -value if type(value) is int else Descending(value)
 
@@ -84,7 +85,7 @@ def sort_key(order: Sequence[OrderItem]) -> Callable[[Sequence[Any]], tuple[Any,
 class Rows(Protocol):
     """Some rows as columns."""
 
-    def column(self, index: int) -> Any:
+    def column(self, index: int) -> pa.Array:
         """Return a column as an Arrow array."""
 
 
@@ -99,7 +100,9 @@ def can_rank(schema: Schema, order: Sequence[OrderItem]) -> bool:
     )
 
 
-def order_ranks(batch: pa.RecordBatch, codes: Any, known: Rows, order: Sequence[OrderItem]) -> Any:
+def order_ranks(
+    batch: pa.RecordBatch, codes: Integers, known: Rows, order: Sequence[OrderItem]
+) -> Integers:
     """Return the rank of each row by an order, comparable within its group, as a numpy array.
 
     Args:
@@ -117,7 +120,7 @@ def order_ranks(batch: pa.RecordBatch, codes: Any, known: Rows, order: Sequence[
     if len(codes) > MOST_RANKED:
         raise NoKernelError
     count = int(codes.max()) + 1
-    ranks = np.zeros(len(codes), np.int64)
+    ranks: Integers = np.zeros(len(codes), np.int64)
     room = _MOST_COMBINED // count
     width = 1
     left = list(order)
@@ -140,7 +143,7 @@ def order_ranks(batch: pa.RecordBatch, codes: Any, known: Rows, order: Sequence[
     return ranks
 
 
-def sorted_places(codes: Any, ranks: Any) -> Any:
+def sorted_places(codes: Integers, ranks: Integers) -> Integers:
     """Return the positions of rows by group and rank; of equal ones, the first comes first.
 
     Args:
@@ -157,13 +160,13 @@ def sorted_places(codes: Any, ranks: Any) -> Any:
     return found % size
 
 
-def _column(batch: pa.RecordBatch, known: Rows, item: OrderItem) -> Any:
+def _column(batch: pa.RecordBatch, known: Rows, item: OrderItem) -> pa.Array:
     """Return the column of an order, with rows in state behind those of the batch."""
     index = item.expression.index  # type: ignore[attr-defined]
     return pa.concat_arrays([batch.column(index), known.column(index)])
 
 
-def _numbers(column: Any, item: OrderItem, most: int) -> tuple[Any, int] | None:
+def _numbers(column: pa.Array, item: OrderItem, most: int) -> tuple[Values, int] | None:
     """Return integers in the order of a column, from 0, and the number of different ones.
 
     Returns:
@@ -198,7 +201,7 @@ def _numbers(column: Any, item: OrderItem, most: int) -> tuple[Any, int] | None:
     return values, width + 1
 
 
-def _ranks(column: Any, item: OrderItem) -> Any:
+def _ranks(column: pa.Array, item: OrderItem) -> Integers:
     """Return the rank of each value of a column, from 0 to the number of values plus one."""
     order = "descending" if item.descending else "ascending"
     found = numpy_values(pc.rank(column, order, tiebreaker="dense")).astype(np.int64)
@@ -208,7 +211,7 @@ def _ranks(column: Any, item: OrderItem) -> Any:
     return found
 
 
-def _dense(codes: Any, ranks: Any, width: int) -> tuple[Any, Any]:
+def _dense(codes: Integers, ranks: Integers, width: int) -> tuple[Integers, Integers]:
     """Return small ranks of rows in the same order, and the positions of equal ones in a group.
 
     Without equal ones, the ranks are returned as they are.

@@ -15,6 +15,7 @@ from penstock.table.functions.accumulators import Count, Extreme, Sum
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.columns.array_types import Integers
     from penstock.table.plan.expressions import AggregateCall
     from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 
@@ -77,7 +78,7 @@ class PackedGroups:
             found.append(others[at] if kind is None else _accumulator(kind, numbers, at))
         return *found, *others[self.kinds.count(None) :]
 
-    def read(self, groups: Sequence[Any]) -> tuple[Any, list[list[Any]]]:
+    def read(self, groups: Sequence[Any]) -> tuple[Integers, list[list[Any]]]:
         """Return the integers and the other parts of groups of state.
 
         Args:
@@ -111,14 +112,14 @@ class PackedGroups:
         found = np.frombuffer(b"".join(data), _INTEGER).reshape(len(groups), self.width)
         return np.array(found.T, np.int64, order="C"), parts
 
-    def written(self, integers: Any, parts: Sequence[Sequence[Any]]) -> list[Any]:
+    def written(self, integers: Integers, parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Return groups for state; see `read`."""
         data = np.ascontiguousarray(integers.T, _INTEGER).tobytes()
         size = self._integers.size
         packed = [data[start : start + size] for start in range(0, len(data), size)]
         return list(zip(packed, *parts, strict=True)) if parts else packed
 
-    def accumulators(self, integers: Any, place: int) -> list[Any]:
+    def accumulators(self, integers: Integers, place: int) -> list[Any]:
         """Return the accumulators of a packed call, by group."""
         at, kind = self.columns[place], self.kinds[place]
         found: list[Any] = integers[at].tolist()
@@ -129,7 +130,7 @@ class PackedGroups:
             return [value if has else None for value, has in zip(found, known, strict=True)]
         return found
 
-    def _packed(self, group: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _packed(self, group: tuple[object, ...]) -> tuple[Any, ...]:
         rows, *values = self._calls.of_state(group) or ()
         numbers: list[int] = [rows]
         others: list[Any] = []
@@ -157,7 +158,7 @@ def _accumulator(kind: str, numbers: Sequence[int], at: int) -> Any:
     return numbers[at] if numbers[at + 1] else None
 
 
-def _kind(call: AggregateCall, accumulator: Any) -> str | None:
+def _kind(call: AggregateCall, accumulator: object) -> str | None:
     """Return the kind of the accumulator of a call, None if it is more than integers."""
     if isinstance(accumulator, Count):
         return COUNT

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from penstock.columns.arrow_groups import grouped
 from penstock.table import types
 from penstock.table.functions.aggregates import is_mergeable
-from penstock.taskexecutor.operators.relational.batches import values_of
+from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS, values_of
 from penstock.taskexecutor.operators.relational.key_texts import key_text, key_texts
 
 if TYPE_CHECKING:
@@ -42,10 +42,6 @@ class PartialGroup(NamedTuple):
     extra: Any
     rows: int
     values: tuple[Any, ...]
-
-
-#: Batches with fewer rows are aggregated row by row, which is faster for them.
-LEAST_ROWS: Final = 32
 
 
 class PartialAggregates:
@@ -93,7 +89,9 @@ class PartialAggregates:
         context.metric_group().gauge("numRowsAggregatedInColumns", lambda: made.rows)
         return made
 
-    def groups(self, batch: pa.RecordBatch, extra: Any = None) -> Iterator[PartialGroup] | None:
+    def groups(
+        self, batch: pa.RecordBatch, extra: pa.Array | None = None
+    ) -> Iterator[PartialGroup] | None:
         """Return the groups of a batch without row kinds, in the order of their first rows.
 
         Args:
@@ -131,7 +129,7 @@ class PartialAggregates:
         self.rows += batch.num_rows
         return self._read(found, has_extra=extra is not None)
 
-    def _read(self, found: Any, *, has_extra: bool) -> Iterator[PartialGroup]:
+    def _read(self, found: pa.Table, *, has_extra: bool) -> Iterator[PartialGroup]:
         def values(name: str) -> list[Any]:
             return values_of(found.column(name).combine_chunks())
 
@@ -161,7 +159,7 @@ class PartialAggregates:
         yield from map(PartialGroup, key_rows, texts, extras, counts, value_rows)
 
 
-def argument_of(batch: pa.RecordBatch, call: AggregateCall) -> Any:
+def argument_of(batch: pa.RecordBatch, call: AggregateCall) -> pa.Array | None:
     """Return the column that a call aggregates, NULL where rows are left out; None for no column.
 
     Args:
@@ -180,7 +178,7 @@ def argument_of(batch: pa.RecordBatch, call: AggregateCall) -> Any:
     return column
 
 
-def _fits(column: Any) -> bool:
+def _fits(column: pa.Array) -> bool:
     bounds = pc.min_max(column)
     low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
     return max(-low, high) * len(column) < _SAFE

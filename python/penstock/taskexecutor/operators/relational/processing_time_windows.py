@@ -15,7 +15,7 @@ from penstock.taskexecutor.operators.relational.windows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class _Timers:
     """Timers at the ends of windows, one for each time."""
 
-    def __init__(self, context: OperatorContext, fire: Any) -> None:
+    def __init__(self, context: OperatorContext, fire: Callable[[int], object]) -> None:
         """Create the timers; ``fire(time_ms)`` is called when a timer fires."""
         self._time = context.processing_time
         self._fire = fire

@@ -14,11 +14,15 @@ from penstock.table.types import RowType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+    import pyarrow as pa
+
     from penstock.table.types import DataType
+    from penstock.table.user_functions import FunctionContext
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def function_context(context: OperatorContext) -> Any:
+def function_context(context: OperatorContext) -> FunctionContext:
     """Return the function context of a subtask."""
     from penstock.table.user_functions import FunctionContext
 
@@ -70,7 +74,7 @@ class PythonCalls:
             if hasattr(wrapper.function, "close"):
                 wrapper.function.close()
 
-    def call(self, expression: PythonCall, arguments: list[Any], rows: int) -> Any:
+    def call(self, expression: PythonCall, arguments: list[object], rows: int) -> pa.Array:
         """Return the results of a call for columns of arguments."""
         wrapper = expression.function
         kinds = [a.type for a in expression.arguments]
@@ -91,7 +95,7 @@ class PythonCalls:
         return arrow_array(results, expression.type)
 
     @staticmethod
-    def _pandas(expression: PythonCall, arguments: list[Any], rows: int) -> Any:
+    def _pandas(expression: PythonCall, arguments: list[object], rows: int) -> pa.Array:
         import pandas as pd
         import pyarrow as pa
 
@@ -110,7 +114,7 @@ class PythonCalls:
         return _array_of_pandas(result, expression.type, expression.name)
 
 
-def _array_of_pandas(result: Any, kind: DataType, name: str) -> Any:
+def _array_of_pandas(result: pd.Series | pd.DataFrame, kind: DataType, name: str) -> pa.Array:
     """Return the Arrow array of a Series, or of a DataFrame whose columns are a row's fields.
 
     NaN is NULL, as in PyFlink.
@@ -140,7 +144,7 @@ def _array_of_pandas(result: Any, kind: DataType, name: str) -> Any:
         return arrow_array([None if v is pd.NA or v is pd.NaT else v for v in result], kind)
 
 
-def pandas_column(column: Any) -> Any:
+def pandas_column(column: pa.Array) -> pd.Series | pd.DataFrame:
     """Return a column as a Series; a column of rows as a DataFrame of their fields."""
     import pyarrow as pa
 
@@ -149,7 +153,7 @@ def pandas_column(column: Any) -> Any:
     return pa.Table.from_arrays(column.flatten(), names=[f.name for f in column.type]).to_pandas()
 
 
-def _check_rows(results: list[Any], name: str) -> None:
+def _check_rows(results: list[object], name: str) -> None:
     """Check that a function with a ROW result returned Rows, as PyFlink requires.
 
     Raises:
@@ -163,11 +167,11 @@ def _check_rows(results: list[Any], name: str) -> None:
             )
 
 
-async def _gathered(calls: list[Any]) -> list[Any]:
+async def _gathered(calls: list[Any]) -> list[object]:
     return list(await asyncio.gather(*calls))
 
 
-def _values(argument: object, kind: Any, rows: int) -> list[Any]:
+def _values(argument: object, kind: DataType, rows: int) -> list[object]:
     import pyarrow as pa
 
     if isinstance(argument, pa.Scalar):

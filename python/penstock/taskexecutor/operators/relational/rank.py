@@ -14,7 +14,12 @@ from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, one_batch, rows_of
+from penstock.taskexecutor.operators.relational.batches import (
+    LEAST_ROWS,
+    kinds_of,
+    one_batch,
+    rows_of,
+)
 from penstock.taskexecutor.operators.relational.column_sides import key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
@@ -26,7 +31,6 @@ from penstock.taskexecutor.operators.relational.ordering import (
     sorted_places,
 )
 from penstock.taskexecutor.operators.relational.replacements import (
-    LEAST_ROWS,
     Replaced,
     Replacements,
     replaced_by_rank,
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.columns.array_types import Booleans, Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
@@ -217,8 +222,8 @@ class RankOperator(GatheringOperator):
         return Replaced(rows[by_row], before[by_row])
 
     def _of_many(
-        self, tops: Tops, codes: Any, order: Any, stays: Any
-    ) -> tuple[Any, Any, Any, list[list[int]]]:
+        self, tops: Tops, codes: Integers, order: Integers, stays: Booleans
+    ) -> tuple[Integers, Integers, Integers, list[list[int]]]:
         """Insert the rows of a batch into groups that have more rows than stay.
 
         Args:

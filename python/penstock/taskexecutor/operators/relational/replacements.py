@@ -6,7 +6,7 @@ is better by their order, and then both rows are emitted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,11 @@ from penstock.taskexecutor.operators.relational.key_texts import are_groupable, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.columns.array_types import Integers
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.ordering import Rows
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-#: Smaller batches are processed row by row, which costs less than the calls of kernels.
-LEAST_ROWS: Final = 32
 
 
 class GroupedBatch(NamedTuple):
@@ -57,7 +55,7 @@ class Replaced(NamedTuple):
     rows: Any
     before: Any
 
-    def latest(self, groups: Groups) -> tuple[Any, Any]:
+    def latest(self, groups: Groups) -> tuple[Integers, Integers]:
         """Return the groups that change, and the position of the last new row of each."""
         found = np.full(groups.count, -1, np.int64)
         found[groups.codes[self.rows]] = self.rows
@@ -118,10 +116,10 @@ class Replacements:
         self,
         batch: pa.RecordBatch,
         replaced: Replaced,
-        old: Callable[[Any], Rows],
+        old: Callable[[Integers], Rows],
         *,
         emits_equal: bool,
-    ) -> Any:
+    ) -> pa.RecordBatch | None:
         """Return the batch of the changes; None without any.
 
         Args:
@@ -158,7 +156,7 @@ class Replacements:
 
 
 def replaced_by_rank(
-    groups: Groups, ranks: Any, known: Any, old_ranks: Any, *, replaces_equal: bool
+    groups: Groups, ranks: Integers, known: Integers, old_ranks: Integers, *, replaces_equal: bool
 ) -> Replaced:
     """Return the rows whose rank is below that of all earlier rows of their group.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from penstock.columns.numpy_values import numpy_values
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.columns.array_types import Booleans, Integers, Values
     from penstock.columns.groups import Groups
 
 
@@ -46,7 +47,7 @@ class ResultSlots:
         """Return the number of slots."""
         return len(self._owners)
 
-    def sums(self, more: Sequence[Any], old: Any) -> Any:
+    def sums(self, more: Sequence[Values], old: Values) -> Values:
         """Return running sums by slot; sums beyond 64 bits wrap around.
 
         Args:
@@ -65,7 +66,9 @@ class ResultSlots:
         found[:, self.heads[1:]] -= ends[:, :-1]
         return np.cumsum(found, axis=1, out=found)
 
-    def extremes(self, values: Any, mask: Any, old: Any, known: Any, *, is_max: bool) -> Any:
+    def extremes(
+        self, values: Values, mask: Booleans | None, old: Values, known: Booleans, *, is_max: bool
+    ) -> tuple[Values, Booleans]:
         """Return running extremes by slot, and the slots whose extreme is NULL.
 
         Args:
@@ -100,7 +103,7 @@ class ResultSlots:
         found -= shift
         return (found + base) * sign, found == 0
 
-    def spread(self, rows: Any, groups: Any) -> Any:
+    def spread(self, rows: pa.Array, groups: pa.Array) -> pa.Array:
         """Return Arrow arrays of results of rows, and of groups before the batch, by slot."""
         source = self._rows.copy()
         source[self.heads] += np.arange(len(groups))
@@ -110,7 +113,12 @@ class ResultSlots:
 class ResultColumn:
     """The results of a call by slot."""
 
-    def __init__(self, values: Any, nulls: Any = None, texts: Any = None) -> None:
+    def __init__(
+        self,
+        values: pa.Array | Values,
+        nulls: Booleans | None = None,
+        texts: pa.Array | None = None,
+    ) -> None:
         """Create a column.
 
         Args:
@@ -122,7 +130,7 @@ class ResultColumn:
         self._nulls = nulls if nulls is not None and nulls.any() else None
         self._texts = texts
 
-    def at(self, slots: Any, target: Any) -> Any:
+    def at(self, slots: Integers, target: pa.DataType) -> pa.Array:
         """Return the results in slots as an Arrow array of a type."""
         if isinstance(self._values, pa.Array):
             return self._values.take(pa.array(slots))
@@ -132,18 +140,18 @@ class ResultColumn:
             return self._texts.take(found)
         return found if found.type == target else found.cast(target)
 
-    def changed(self) -> Any:
+    def changed(self) -> Booleans:
         """Return, by slot but the first, whether the result differs from the one before."""
         if isinstance(self._values, pa.Array):
             return _differ(self._values)
-        found = self._values[1:] != self._values[:-1]
+        found: Booleans = self._values[1:] != self._values[:-1]
         if self._nulls is not None:
             nulls, before = self._nulls[1:], self._nulls[:-1]
             found = (found & ~nulls) | (nulls != before)
         return found
 
 
-def _differ(values: Any) -> Any:
+def _differ(values: pa.Array) -> Booleans:
     if pa.types.is_null(values.type):
         return np.zeros(len(values) - 1, bool)
     after, before = values.slice(1), values.slice(0, len(values) - 1)

@@ -33,14 +33,12 @@ from penstock.taskexecutor.operators.relational.result_slots import ResultColumn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.columns.array_types import Booleans, Integers, Values
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.packed_groups import PackedGroups
-
-#: Smaller batches are aggregated row by row, which costs less than the calls of kernels.
-LEAST_ROWS: Final = 32
 
 #: The largest size of an array of texts.
 _MOST_BYTES: Final = (1 << 31) - 1
@@ -87,7 +85,7 @@ class _Batch:
         self.others: list[list[Any]] = []
         self.plain: dict[int, list[Any]] = {}
 
-    def ones(self, mask: Any) -> Any:
+    def ones(self, mask: Booleans | None) -> Values:
         """Return 1 for rows of a mask, -1 if they are retracted, 0 for others."""
         if self.signs is not None:
             return self.signs if mask is None else self.signs * mask
@@ -157,7 +155,7 @@ class RunningAggregates:
             for call in calls
         )
 
-    def changes(self, rows: pa.RecordBatch, state: KeyedRows) -> Any:
+    def changes(self, rows: pa.RecordBatch, state: KeyedRows) -> pa.RecordBatch | None:
         """Add the rows of a batch to the groups in state and return the changes, if any.
 
         Raises:
@@ -194,7 +192,7 @@ class RunningAggregates:
         is_counting = any(each.mask is None and each.call.function == "COUNT" for each in taken)
         return self._emitted(batch, firsts, results, all_change=self._emits_equal or is_counting)
 
-    def _plain(self, group: Any, at: int, plain: dict[int, list[Any]]) -> tuple[Any, ...]:
+    def _plain(self, group: object, at: int, plain: dict[int, list[object]]) -> tuple[object, ...]:
         """Return a group in its plain form, with accumulators that may not fit the packed one."""
         rows, *values = self._layout.plain(group) or ()
         for place, accumulators in plain.items():
@@ -261,7 +259,7 @@ class RunningAggregates:
 
     # Results --------------------------------------------------------------------------------------
 
-    def _sums(self, batch: _Batch, taken: Sequence[_Counted]) -> dict[int, Any]:
+    def _sums(self, batch: _Batch, taken: Sequence[_Counted]) -> dict[int, Values]:
         """Return, by number of an integer that is a sum of those of rows, its running values."""
         places, more = [0], [batch.ones(None)]
         for each, kind, at in zip(taken, self._layout.kinds, self._layout.columns, strict=True):
@@ -280,7 +278,7 @@ class RunningAggregates:
         return dict(zip(places, found, strict=True))
 
     def _result(
-        self, batch: _Batch, taken: _Counted, place: int, sums: dict[int, Any]
+        self, batch: _Batch, taken: _Counted, place: int, sums: dict[int, Values]
     ) -> ResultColumn | None:
         """Return the results of a call by kernels; None if they cannot compute these values."""
         kind, at = self._layout.kinds[place], self._layout.columns[place]
@@ -298,7 +296,7 @@ class RunningAggregates:
         return None
 
     def _result_of_sum(
-        self, function: Any, place: int, sums: dict[int, Any]
+        self, function: object, place: int, sums: dict[int, Values]
     ) -> ResultColumn | None:
         at = self._layout.columns[place]
         if at not in sums:
@@ -346,7 +344,7 @@ class RunningAggregates:
         results: list[ResultColumn],
         *,
         all_change: bool,
-    ) -> Any:
+    ) -> pa.RecordBatch | None:
         """Return the batch of the changes; None without any.
 
         Args:
@@ -388,7 +386,7 @@ class RunningAggregates:
 # Kernels ------------------------------------------------------------------------------------------
 
 
-def _may_overflow(values: Any, old: Any) -> bool:
+def _may_overflow(values: Values, old: Values) -> bool:
     """Return whether sums may need more than 64 bits."""
     bounds = [abs(int(f(part))) for part in (values, old) for f in (np.min, np.max)]
     return max(bounds[:2]) * len(values) + max(bounds[2:]) > MOST
@@ -424,7 +422,7 @@ def _extreme_text(batch: _Batch, taken: _Counted, at: int) -> ResultColumn:
     return results
 
 
-def _repeated(column: Any, count: int) -> Any:
+def _repeated(column: pa.Array, count: int) -> pa.Array | None:
     """Return the only value of a column of texts several times; None if it has others."""
     if not _is_text(column) or column.null_count or len(column.unique()) != 1:
         return None
@@ -435,7 +433,7 @@ def _repeated(column: Any, count: int) -> Any:
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text * count))
 
 
-def _signs(batch: pa.RecordBatch) -> Any:
+def _signs(batch: pa.RecordBatch) -> Integers | None:
     """Return, by row, 1 if it is added and -1 if it is retracted; None without row kinds."""
     if batch.schema.names[-1] != ROW_KIND:
         return None
@@ -443,7 +441,7 @@ def _signs(batch: pa.RecordBatch) -> Any:
     return np.where((kinds == INSERT) | (kinds == UPDATE_AFTER), 1, -1)
 
 
-def _is_text(column: Any) -> bool:
+def _is_text(column: pa.Array) -> bool:
     return bool(pa.types.is_string(column.type))
 
 

@@ -13,6 +13,7 @@ from penstock.table.types import LocalZonedTimestampType
 from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
+    LEAST_ROWS,
     arrow_schema,
     column_of_values,
     one_batch,
@@ -20,7 +21,6 @@ from penstock.taskexecutor.operators.relational.batches import (
 )
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_text, texts_of
 from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
-from penstock.taskexecutor.operators.relational.partial_aggregates import LEAST_ROWS
 from penstock.taskexecutor.operators.relational.session_columns import ELSEWHERE, SessionColumns
 from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
@@ -29,6 +29,7 @@ from penstock.taskexecutor.operators.relational.windows import LocalTime
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.nodes import Window
@@ -122,7 +123,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         if has_late or not self._add_columns(batch, times):
             self._add_rows(batch, times.tolist())
 
-    def _add_columns(self, batch: pa.RecordBatch, times: Any) -> bool:
+    def _add_columns(self, batch: pa.RecordBatch, times: Integers) -> bool:
         """Add the rows of a batch by columns, unless they are too few; return whether it did."""
         if not self.in_columns or len(times) < LEAST_ROWS:
             return False
@@ -160,7 +161,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
                 self.sessions.add(text, int(starts[i]), int(ends[i]), (keys[i], values))
         return True
 
-    def _move(self, key: tuple[Any, ...]) -> None:
+    def _move(self, key: tuple[object, ...]) -> None:
         """Move the session of a key from the columns to the others."""
         place = self.columns.places.get(key, ELSEWHERE)
         if place != ELSEWHERE:
@@ -170,7 +171,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
             self.sessions.put(text, session)
         self.columns.places[key] = ELSEWHERE
 
-    def _stored(self, places: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    def _stored(self, places: Integers) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Yield texts of keys and sessions of some places, in their form in the state."""
         keys, starts, ends, partials = self.columns.read(places)
         accumulators = self.partials.accumulators(partials)
@@ -197,7 +198,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
         for key, text in moved.items():
             self._forget(key, text)
 
-    def _forget(self, key: tuple[Any, ...], text: str) -> None:
+    def _forget(self, key: tuple[object, ...], text: str) -> None:
         """Forget that a key has sessions outside of the columns, if it has none."""
         if not self.sessions.table.get(text):
             self.columns.places.pop(key, None)
@@ -213,7 +214,7 @@ class SessionAggregateOperator(KeyedRelationalOperator):
             self.emit(self._results([], places))
         self.output.emit_watermark(timestamp)
 
-    def _results(self, ended: list[tuple[Any, ...]], places: Any) -> pa.RecordBatch:
+    def _results(self, ended: list[tuple[Any, ...]], places: Integers) -> pa.RecordBatch:
         """Return the rows of sessions that have ended, and remove those of some places."""
         keys, starts, ends, partials = self.columns.read(places)
         for text in texts_of(self.columns.remove(places)):

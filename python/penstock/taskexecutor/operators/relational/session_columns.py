@@ -13,6 +13,7 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.columns.array_types import Booleans, Integers, Values
     from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
 
 _Key = tuple[Any, ...]
@@ -49,7 +50,9 @@ class SessionColumns:
         self._values = [_numbers(pa.array([], kind)).copy() for kind in partials.value_types]
         self._valid = [np.zeros(0, bool) for _ in self._values]
 
-    def add(self, keys: Sequence[_Key], starts: Any, ends: Any, values: Sequence[Any]) -> list[int]:
+    def add(
+        self, keys: Sequence[_Key], starts: Integers, ends: Integers, values: Sequence[pa.Array]
+    ) -> list[int]:
         """Add sessions of keys that differ, merged with those that they meet.
 
         Args:
@@ -83,7 +86,7 @@ class SessionColumns:
             self._merge(i, found, numbers[known], valid[known])
         return rest
 
-    def _merge(self, i: int, places: Any, numbers: Any, valid: Any) -> None:
+    def _merge(self, i: int, places: Integers, numbers: Values, valid: Booleans) -> None:
         old, was_valid = self._values[i][places], self._valid[i][places]
         both = valid & was_valid
         merged = np.where(valid, numbers, old)
@@ -91,7 +94,7 @@ class SessionColumns:
         self._values[i][places] = merged
         self._valid[i][places] = valid | was_valid
 
-    def _take(self, keys: list[_Key]) -> Any:
+    def _take(self, keys: list[_Key]) -> Integers:
         """Return places for keys that have none."""
         while len(self._free) < len(keys):
             self._grow()
@@ -115,7 +118,7 @@ class SessionColumns:
         self._values = [np.resize(each, size) for each in self._values]
         self._valid = [np.resize(each, size) for each in self._valid]
 
-    def ended(self, timestamp: int) -> Any:
+    def ended(self, timestamp: int) -> Integers:
         """Return the places of the sessions whose last ms has passed."""
         if self.first_end - 1 > timestamp:
             return np.zeros(0, np.int64)
@@ -125,14 +128,14 @@ class SessionColumns:
         self.first_end = int(open_ends.min()) if len(open_ends) else MAX_TIMESTAMP
         return np.flatnonzero(is_ended)
 
-    def changed(self) -> Any:
+    def changed(self) -> Integers:
         """Return the places of the sessions that changed since the last barrier."""
         found = np.flatnonzero(self._is_changed)
         self._is_changed[found] = False
         self._is_stored[found] = True
         return found
 
-    def remove(self, places: Any) -> list[_Key]:
+    def remove(self, places: Integers) -> list[_Key]:
         """Remove the sessions of some places; return the keys of those that are in the state."""
         keys = [self._keys[place] for place in places.tolist()]
         stored = [keys[i] for i in np.flatnonzero(self._is_stored[places]).tolist()]
@@ -143,7 +146,7 @@ class SessionColumns:
         self._is_changed[places] = self._is_stored[places] = False
         return stored
 
-    def read(self, places: Any) -> tuple[list[_Key], Any, Any, pa.RecordBatch]:
+    def read(self, places: Integers) -> tuple[list[_Key], Integers, Integers, pa.RecordBatch]:
         """Return keys, starts, ends and partial aggregates of the sessions of some places."""
         values = [
             _column(each[places], valid[places], kind)
@@ -156,7 +159,7 @@ class SessionColumns:
         return keys, starts, ends, self._partials.of_values(ends, values)
 
 
-def _numbers(column: Any) -> Any:
+def _numbers(column: pa.Array) -> Values:
     """Return the values of a column as numbers that numpy merges; anything where it is NULL."""
     kind = column.type
     if pa.types.is_decimal(kind):
@@ -167,11 +170,11 @@ def _numbers(column: Any) -> Any:
     return numpy_values(column.cast(pa.int64()).fill_null(0))
 
 
-def _valid(column: Any) -> Any:
+def _valid(column: pa.Array) -> Booleans:
     return numpy_values(column.is_valid())
 
 
-def _column(numbers: Any, valid: Any, kind: Any) -> Any:
+def _column(numbers: Values, valid: Booleans, kind: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(kind):
         return pa.array(numbers.tolist(), kind, mask=~valid)
     found = pa.array(numbers, mask=~valid)

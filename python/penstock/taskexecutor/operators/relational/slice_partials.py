@@ -18,6 +18,7 @@ from penstock.taskexecutor.operators.relational.partial_aggregates import argume
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.columns.array_types import Integers
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
 
@@ -78,7 +79,7 @@ class SlicePartials:
         self.value_types = self.schema.types[self.width + 1 :]
         self.merging = [_MERGING[merging] for _, merging in wanted]
 
-    def of_rows(self, batch: pa.RecordBatch, slices: Any) -> pa.RecordBatch:
+    def of_rows(self, batch: pa.RecordBatch, slices: Integers) -> pa.RecordBatch:
         """Return the partial aggregates of single rows.
 
         Args:
@@ -99,28 +100,28 @@ class SlicePartials:
         arrays = [found.column(name).combine_chunks() for name in names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def values(self, batch: pa.RecordBatch) -> list[Any]:
+    def values(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the columns behind `SLICE`."""
         found: list[Any] = batch.columns[self.width + 1 :]
         return found
 
-    def of_values(self, slices: Any, values: Sequence[Any]) -> pa.RecordBatch:
+    def of_values(self, slices: Integers, values: Sequence[pa.Array]) -> pa.RecordBatch:
         """Return a batch without a key, given the columns of `values`."""
         return pa.RecordBatch.from_arrays([pa.array(slices), *values], schema=self.schema)
 
-    def slices(self, batch: pa.RecordBatch) -> Any:
+    def slices(self, batch: pa.RecordBatch) -> Integers:
         """Return the slices of a batch, as a numpy array."""
         return numpy_values(batch.column(self.width))
 
-    def with_slices(self, batch: pa.RecordBatch, slices: Any) -> pa.RecordBatch:
+    def with_slices(self, batch: pa.RecordBatch, slices: Integers) -> pa.RecordBatch:
         """Return a batch with other slices."""
         return batch.set_column(self.width, self.schema.field(self.width), pa.array(slices))
 
-    def rows(self, batch: pa.RecordBatch) -> Any:
+    def rows(self, batch: pa.RecordBatch) -> Integers:
         """Return the numbers of rows, as a numpy array."""
         return numpy_values(batch.column(self.width + 1))
 
-    def results(self, batch: pa.RecordBatch) -> list[Any]:
+    def results(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the column of each call's results."""
         return [
             _result(call, [batch.column(place) for place in places])
@@ -142,7 +143,9 @@ class SlicePartials:
         return zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
 
     def of_groups(
-        self, groups: Sequence[tuple[Sequence[Any], int, Sequence[Any]]], slices: Sequence[int]
+        self,
+        groups: Sequence[tuple[Sequence[Any], int, Sequence[Any]]],
+        slices: Sequence[int],
     ) -> pa.RecordBatch:
         """Return a batch of groups of state: the key, the number of rows, the accumulators."""
         columns: list[Any] = [[key[i] for key, _, _ in groups] for i in range(self.width)]
@@ -163,7 +166,7 @@ class SlicePartials:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def _columns(call: AggregateCall) -> list[tuple[Any, str]]:
+def _columns(call: AggregateCall) -> list[tuple[pa.DataType, str]]:
     """Return the types of a call's columns and the functions that merge them."""
     kind = call.arguments[0].type if call.arguments else None
     match call.function:
@@ -179,7 +182,7 @@ def _columns(call: AggregateCall) -> list[tuple[Any, str]]:
     return [(arrow_type(kind), str(call.function).lower())]  # type: ignore[arg-type]
 
 
-def _row_values(batch: pa.RecordBatch, call: AggregateCall) -> list[Any]:
+def _row_values(batch: pa.RecordBatch, call: AggregateCall) -> list[pa.Array]:
     """Return a call's columns for single rows."""
     column = argument_of(batch, call)
     if column is None:
@@ -191,7 +194,7 @@ def _row_values(batch: pa.RecordBatch, call: AggregateCall) -> list[Any]:
     return [values] if len(wanted) == 1 else [values, column.is_valid().cast(pa.int64())]
 
 
-def _result(call: AggregateCall, columns: list[Any]) -> Any:
+def _result(call: AggregateCall, columns: list[pa.Array]) -> pa.Array:
     target = arrow_type(call.type)
     match call.function:
         case "SUM" | "$SUM0":
@@ -209,7 +212,7 @@ def _result(call: AggregateCall, columns: list[Any]) -> Any:
     return columns[0] if columns[0].type == target else columns[0].cast(target)
 
 
-def _means(totals: Any, counts: Any) -> Any:
+def _means(totals: pa.Array, counts: pa.Array) -> pa.Array:
     """Return means, truncated to integers; NULL without values."""
     try:
         sums = numpy_values(pc.fill_null(totals, 0).cast(pa.int64()))

@@ -21,6 +21,7 @@ from penstock.taskexecutor.operators.relational.slices import Slices
 from penstock.taskexecutor.operators.relational.windows import WindowAggregateOperator
 
 if TYPE_CHECKING:
+    from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.nodes import Window
@@ -181,7 +182,7 @@ class SlicedWindowAggregateOperator(WindowAggregateOperator):
         arrays = [*self._key_columns(found), *self.merging.results(found)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
 
-    def _key_columns(self, found: pa.RecordBatch) -> list[Any]:
+    def _key_columns(self, found: pa.RecordBatch) -> list[pa.Array]:
         """Return the columns of `keys`."""
         ends = self.merging.slices(found)
         bounds = (self.slices.starts(ends), ends, ends - 1)
@@ -218,13 +219,13 @@ class SlicedWindowAggregateOperator(WindowAggregateOperator):
         self.waiting, self.waiting_rows, self.first_end = [], 0, MAX_TIMESTAMP
 
 
-def _distinct(column: Any) -> tuple[Any, Any]:
+def _distinct(column: pa.Array) -> tuple[Integers, Integers]:
     """Return the distinct values of a column of integers, and the number of each row's value."""
     found = column.dictionary_encode()
     return numpy_values(found.dictionary), numpy_values(found.indices)
 
 
-def _rows_of(codes: Any, wanted: Any, values: Any) -> tuple[Any, Any]:
+def _rows_of(codes: Integers, wanted: Integers, values: Integers) -> tuple[Integers, Integers]:
     """Return the rows of some codes, one code after another, with a value for each code."""
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from penstock.columns.groups import spread
 from penstock.columns.panes import tumbling_starts
 
 if TYPE_CHECKING:
+    from penstock.columns.array_types import Integers
     from penstock.table.plan.nodes import Window
 
 
@@ -31,13 +32,14 @@ class Slices:
         size, slide = window.size_ms, window.slide_ms
         self._step = {"TUMBLE": size, "CUMULATE": slide}.get(window.kind) or gcd(size, slide)
 
-    def ends(self, times: Any) -> Any:
+    def ends(self, times: Integers) -> Integers:
         """Return the slices of local times, or of the ends of windows that rows have."""
         if self._is_attached:
             return times
-        return tumbling_starts(times, self._step, self._window.offset_ms) + self._step
+        starts: Integers = tumbling_starts(times, self._step, self._window.offset_ms)
+        return starts + self._step
 
-    def windows(self, ends: Any) -> tuple[Any, Any]:
+    def windows(self, ends: Integers) -> tuple[Integers, Integers]:
         """Return the windows of some slices, in the order of the slices and of their ends.
 
         Returns:
@@ -56,13 +58,16 @@ class Slices:
         taken = np.repeat(positions, counts)
         return taken, firsts[taken] + spread(np.zeros_like(counts), counts) * step
 
-    def starts(self, ends: Any) -> Any:
+    def starts(self, ends: Integers) -> Integers:
         """Return the starts of windows, given their ends."""
         if self._window.kind == "CUMULATE":
-            return tumbling_starts(ends - 1, self._window.size_ms, self._window.offset_ms)
+            starts: Integers = tumbling_starts(
+                ends - 1, self._window.size_ms, self._window.offset_ms
+            )
+            return starts
         return ends - self._window.size_ms
 
-    def merged(self, ends: Any, last: Any) -> Any:
+    def merged(self, ends: Integers, last: Integers) -> Integers:
         """Return slices, those that all open windows share merged into one.
 
         Args:

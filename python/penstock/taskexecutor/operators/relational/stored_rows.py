@@ -13,6 +13,7 @@ from penstock.taskexecutor.operators.relational.batches import batch_bytes, one_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
 
 #: This many consecutive batches of about one size are merged.
@@ -31,7 +32,7 @@ class StoredRows:
     A row is copied about once for each factor of 16 in the number of rows, up to 64 MiB.
     """
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         """Start without rows."""
         self.schema = schema
         self._batches: list[Any] = []
@@ -55,7 +56,7 @@ class StoredRows:
         sizes = [each.num_rows for each in self._batches]
         self._starts = np.cumsum([0, *sizes[:-1]])
 
-    def select(self, rows: Any) -> SelectedRows:
+    def select(self, rows: Integers) -> SelectedRows:
         """Return rows by a numpy array of their numbers, in its order."""
         owners = np.searchsorted(self._starts, rows, side="right") - 1
         if not len(rows):
@@ -75,14 +76,19 @@ class StoredRows:
         ]
         return SelectedRows(parts, pa.array(places), self.schema)
 
-    def _part(self, owner: int, rows: Any) -> tuple[Any, Any]:
+    def _part(self, owner: int, rows: Integers) -> tuple[pa.RecordBatch, pa.Array]:
         return self._batches[owner], pa.array(rows - self._starts[owner])
 
 
 class SelectedRows:
     """Some rows of `StoredRows`; columns are copied when they are asked for."""
 
-    def __init__(self, parts: list[tuple[Any, Any]], places: Any, schema: Any) -> None:
+    def __init__(
+        self,
+        parts: list[tuple[pa.RecordBatch, pa.Array]],
+        places: pa.Array | None,
+        schema: pa.Schema,
+    ) -> None:
         """Select rows.
 
         Args:
@@ -94,7 +100,7 @@ class SelectedRows:
         self._places = places
         self._schema = schema
 
-    def column(self, index: int) -> Any:
+    def column(self, index: int) -> pa.Array:
         """Return a column of the rows."""
         found = [batch.column(index).take(rows) for batch, rows in self._parts]
         if not found:
@@ -102,7 +108,7 @@ class SelectedRows:
         joined = found[0] if len(found) == 1 else pa.concat_arrays(found)
         return joined if self._places is None else joined.take(self._places)
 
-    def batch(self) -> Any:
+    def batch(self) -> pa.RecordBatch:
         """Return the rows as a batch."""
         columns = [self.column(index) for index in range(len(self._schema))]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -111,7 +117,7 @@ class SelectedRows:
 class RowBlock:
     """A value of keyed state: the bytes of some rows, which are encoded when it is serialised."""
 
-    def __init__(self, stored: StoredRows, rows: Any) -> None:
+    def __init__(self, stored: StoredRows, rows: Integers) -> None:
         """Name the rows by a numpy array of their numbers."""
         self._stored = stored
         self.rows = rows
@@ -137,7 +143,7 @@ class RowsOfKeys:
         self._starts, self._sizes, self._next = _Numbers(), _Numbers(), _Numbers()
         self._first, self._last = _Numbers(), _Numbers()
 
-    def add(self, keys: Any, groups: Groups, first: int) -> None:
+    def add(self, keys: Integers, groups: Groups, first: int) -> None:
         """Add consecutive rows.
 
         Args:
@@ -148,7 +154,7 @@ class RowsOfKeys:
         self._add_runs(keys, groups.starts + len(self._rows), groups.sizes)
         self._rows.extend(groups.order + first)
 
-    def _add_runs(self, keys: Any, starts: Any, sizes: Any) -> None:
+    def _add_runs(self, keys: Integers, starts: Integers, sizes: Integers) -> None:
         runs = np.arange(len(self._starts), len(self._starts) + len(keys))
         self._starts.extend(starts)
         self._sizes.extend(sizes)
@@ -162,7 +168,7 @@ class RowsOfKeys:
         self._first.values[keys[lasts < 0]] = runs[lasts < 0]
         self._last.values[keys] = runs
 
-    def find(self, keys: Any) -> tuple[Any, Any]:
+    def find(self, keys: Integers) -> tuple[Integers, Integers]:
         """Return the rows of some keys.
 
         Args:
@@ -176,7 +182,7 @@ class RowsOfKeys:
             self._unite(keys, found, counts)
         return found, counts
 
-    def _walk(self, keys: Any) -> tuple[Any, Any, int]:
+    def _walk(self, keys: Integers) -> tuple[Integers, Integers, int]:
         """Return what `find` does, and the greatest number of runs of a key."""
         owners = np.flatnonzero(keys < len(self._first))
         runs = self._first.values[keys[owners]]
@@ -198,7 +204,7 @@ class RowsOfKeys:
         counts = np.bincount(owners, sizes, len(keys)).astype(np.int64)
         return self._rows.values[spread(self._starts.values[runs], sizes)], counts, len(found)
 
-    def _unite(self, keys: Any, rows: Any, counts: Any) -> None:
+    def _unite(self, keys: Integers, rows: Integers, counts: Integers) -> None:
         """Replace the runs of each of some keys by a single one."""
         has_rows = counts > 0
         keys, counts = keys[has_rows], counts[has_rows]
@@ -234,11 +240,11 @@ class _Numbers:
         return self._size
 
     @property
-    def values(self) -> Any:
+    def values(self) -> Integers:
         """The integers, which may be assigned, until others are added."""
         return self._array[: self._size]
 
-    def extend(self, added: Any) -> None:
+    def extend(self, added: Integers) -> None:
         """Add integers."""
         size = self._size + len(added)
         if size > len(self._array):

@@ -97,7 +97,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
                 self._emit(key, INSERT, after - before)
         self.flush()
 
-    def _emitted(self, accumulator: object) -> Counter[tuple[Any, ...]]:
+    def _emitted(self, accumulator: object) -> Counter[tuple[object, ...]]:
         """Return the rows that the function currently returns."""
         rows: Counter[tuple[Any, ...]] = Counter()
         for row in self.function.emit_value(accumulator):
@@ -110,7 +110,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
             rows[values] += 1
         return rows
 
-    def _emit(self, key: tuple[Any, ...], kind: int, rows: Counter[tuple[Any, ...]]) -> None:
+    def _emit(self, key: tuple[object, ...], kind: int, rows: Counter[tuple[object, ...]]) -> None:
         for row, number in rows.items():
             for _ in range(number):
                 self.changes.add(kind, key + row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.table import types
 
@@ -25,7 +25,7 @@ class TimeValues:
         """Create the values for a schema that ends with window columns."""
         self.is_zoned = isinstance(schema.fields[-1].type, types.LocalZonedTimestampType)
 
-    def window(self, start: int, end: int, utc_time: int) -> tuple[Any, ...]:
+    def window(self, start: int, end: int, utc_time: int) -> tuple[object, ...]:
         """Return the values for local bounds and the UTC time of window_time, in ms."""
         first, last = _EPOCH + start * _MILLISECOND, _EPOCH + end * _MILLISECOND
         if self.is_zoned:

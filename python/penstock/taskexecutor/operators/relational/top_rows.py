@@ -26,6 +26,7 @@ from penstock.taskexecutor.operators.relational.stored_rows import RowBlock, Sto
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
@@ -56,10 +57,10 @@ class Tops(Protocol):
     groups: Groups
     sizes: Any
 
-    def known(self, places: Any = None) -> Rows:
+    def known(self, places: Integers | None = None) -> Rows:
         """Return first rows by their positions, group by group in order; all for None."""
 
-    def put(self, groups: Any, sizes: Any, rows: Any) -> None:
+    def put(self, groups: Integers, sizes: Integers, rows: Integers) -> None:
         """Replace the first rows of some groups.
 
         Args:
@@ -93,14 +94,14 @@ class TopsInState:
         self._columns = columns
         self._expires = expires
 
-    def known(self, places: Any = None) -> Rows:
+    def known(self, places: Integers | None = None) -> Rows:
         """Return first rows; see `Tops`."""
         rows = self._known
         if places is not None:
             rows = [rows[place] for place in places.tolist()]
         return ListedRows(rows, self._columns)
 
-    def put(self, groups: Any, sizes: Any, rows: Any) -> None:
+    def put(self, groups: Integers, sizes: Integers, rows: Integers) -> None:
         """Replace the first rows of some groups; see `Tops`."""
         texts = self._grouped.texts
         if self._expires:
@@ -127,7 +128,7 @@ class ListedRows:
         self._columns = columns
         self._schema = arrow_schema(columns, has_kinds=False)
 
-    def column(self, index: int) -> Any:
+    def column(self, index: int) -> pa.Array:
         """Return a column as an Arrow array."""
         values = [row[index] for row in self._rows]
         return column_of_values(values, self._columns.types[index], self._schema.field(index).type)
@@ -172,7 +173,7 @@ class TopRows:
         self._is_saved = True
         context.metric_group().gauge("numRowsInTops", lambda: self._count)
 
-    def restored(self) -> Iterator[Any]:
+    def restored(self) -> Iterator[pa.RecordBatch]:
         """Take the rows out of keyed state in batches, in the order of the rows of each key."""
         return taken_batches(self._table, self._columns, self._schema)
 
@@ -192,7 +193,7 @@ class TopRows:
             self, batch, groups, found, self._sizes[found], self._stored, rows[rows >= 0]
         )
 
-    def put(self, keys: Any, sizes: Any, rows: Any, new: pa.RecordBatch) -> None:
+    def put(self, keys: Integers, sizes: Integers, rows: Integers, new: pa.RecordBatch) -> None:
         """Replace the rows of some keys.
 
         Args:
@@ -244,10 +245,10 @@ class _NumberedTops:
         tops: TopRows,
         batch: pa.RecordBatch,
         groups: Groups,
-        keys: Any,
-        sizes: Any,
+        keys: Integers,
+        sizes: Integers,
         stored: StoredRows,
-        known: Any,
+        known: Integers,
     ) -> None:
         self.batch = batch
         self.groups = groups
@@ -257,11 +258,11 @@ class _NumberedTops:
         self._stored = stored
         self._known = known
 
-    def known(self, places: Any = None) -> Rows:
+    def known(self, places: Integers | None = None) -> Rows:
         """Return first rows; see `Tops`."""
         return self._stored.select(self._known if places is None else self._known[places])
 
-    def put(self, groups: Any, sizes: Any, rows: Any) -> None:
+    def put(self, groups: Integers, sizes: Integers, rows: Integers) -> None:
         """Replace the first rows of some groups; see `Tops`."""
         if not len(groups):
             return

@@ -7,7 +7,7 @@ SinkUpsertMaterializer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -50,12 +50,12 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
                 self._take_back(text, row)
         self.flush()
 
-    def _add(self, text: str, row: tuple[Any, ...]) -> None:
+    def _add(self, text: str, row: tuple[object, ...]) -> None:
         rows = self.rows.get(text) or []
         self.changes.add(UPDATE_AFTER if rows else INSERT, row)
         self.rows.put(text, [*rows, row])
 
-    def _take_back(self, text: str, row: tuple[Any, ...]) -> None:
+    def _take_back(self, text: str, row: tuple[object, ...]) -> None:
         rows = list(self.rows.get(text) or [])
         is_same = equal_to(row)
         for place in range(len(rows) - 1, -1, -1):

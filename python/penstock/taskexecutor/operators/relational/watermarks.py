@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.time.quiet_time import QuietTime
 
 if TYPE_CHECKING:
+    from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -112,7 +113,7 @@ class WatermarkAssigner(RelationalOperator):
         self.emit(batch.slice(start))
         self._advance(int(behind[-1]))
 
-    def _late(self, times: Any, watermarks: Any) -> list[int]:
+    def _late(self, times: Integers, watermarks: Integers) -> list[int]:
         """Return the positions of rows for which the preceding watermark matters."""
         late = np.flatnonzero(times <= watermarks)
         if self.grain_ms is not None:
@@ -154,7 +155,7 @@ class WatermarkAssigner(RelationalOperator):
             self.output.emit_watermark(timestamp)
 
 
-def milliseconds(column: Any) -> Any:
+def milliseconds(column: pa.Array) -> pa.Array:
     """Return timestamps as integers of ms since 1970."""
     zone = column.type.tz
     return (
@@ -166,7 +167,7 @@ def milliseconds(column: Any) -> Any:
     )
 
 
-def _numbers(column: Any) -> Any:
+def _numbers(column: pa.Array) -> Integers:
     """Return timestamps as a NumPy array of ms since 1970; `MIN_TIMESTAMP` represents NULL."""
     if column.null_count or column.type.unit not in _PER_MS:
         return numpy_values(milliseconds(column).fill_null(pa.scalar(MIN_TIMESTAMP, pa.int64())))
@@ -174,7 +175,7 @@ def _numbers(column: Any) -> Any:
     return values if per_ms == 1 else values // per_ms
 
 
-def _running_maximum(values: Any, least: int) -> Any:
+def _running_maximum(values: Integers, least: int) -> Integers:
     """Return the maximum of each value, those before it, and ``least``."""
     if not (values[1:] >= values[:-1]).all():
         values = np.maximum.accumulate(values)

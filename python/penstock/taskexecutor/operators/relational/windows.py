@@ -28,8 +28,9 @@ from penstock.taskexecutor.operators.relational.partial_aggregates import Partia
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.nodes import Window
@@ -47,15 +48,15 @@ class LocalTime:
         """Create the conversion; without ``is_zoned`` it is the identity."""
         self._zone = session.zone if is_zoned and session.time_zone != "UTC" else None
 
-    def local(self, times: Any) -> Any:
+    def local(self, times: Integers) -> Integers:
         """Return local times of UTC ones, as a numpy array."""
         return times if self._zone is None else self._mapped(times, self._to_local)
 
-    def utc(self, times: Any) -> Any:
+    def utc(self, times: Integers) -> Integers:
         """Return UTC times of local ones, as a numpy array."""
         return times if self._zone is None else self._mapped(times, self._to_utc)
 
-    def utc_ends(self, ends: Any) -> Any:
+    def utc_ends(self, ends: Integers) -> Integers:
         """Return the UTC times at which windows have passed that end at local times.
 
         Local times repeat if clocks are set back.  A window then lasts until its last millisecond
@@ -64,7 +65,7 @@ class LocalTime:
         return ends if self._zone is None else self._mapped(ends - 1, self._to_last_utc) + 1
 
     @staticmethod
-    def _mapped(times: Any, convert: Any) -> Any:
+    def _mapped(times: Integers, convert: Callable[[int], int]) -> Integers:
         values, places = np.unique(times, return_inverse=True)
         return np.array([convert(int(value)) for value in values], np.int64)[places]
 
@@ -81,7 +82,9 @@ class LocalTime:
         return (moment.astimezone(datetime.UTC).replace(tzinfo=None) - _EPOCH) // _MILLISECOND
 
 
-def window_arrays(starts: Any, ends: Any, schema: Any, local: LocalTime) -> list[Any]:
+def window_arrays(
+    starts: Integers, ends: Integers, schema: pa.Schema, local: LocalTime
+) -> list[pa.Array]:
     """Return window_start, window_end and window_time as the last columns of a schema."""
     kinds = [field.type for field in list(schema)[-3:]]
     time = ends - 1
@@ -133,7 +136,7 @@ class WindowAssigner(RelationalOperator):
                 return
         self.assign(batch, numpy_values(milliseconds(column)))
 
-    def assign(self, batch: pa.RecordBatch, times: Any) -> None:
+    def assign(self, batch: pa.RecordBatch, times: Integers) -> None:
         """Emit rows with the windows of their times, an array of ms."""
         times = self.local.local(times)
         rows, starts, ends = assigned(self.window, times)
@@ -145,7 +148,7 @@ class WindowAssigner(RelationalOperator):
         self.emit(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
 
-def assigned(window: Window, times: Any) -> tuple[Any, Any, Any]:
+def assigned(window: Window, times: Integers) -> tuple[Integers | None, Integers, Integers]:
     """Return rows, starts and ends of the windows of times; rows are None if each has one."""
     size, slide, offset = window.size_ms, window.slide_ms, window.offset_ms
     if window.kind == "TUMBLE":
@@ -255,7 +258,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
                 return
         self.add_rows(batch)
 
-    def utc_ends(self, batch: pa.RecordBatch) -> Any:
+    def utc_ends(self, batch: pa.RecordBatch) -> Integers:
         """Return the UTC ends of the windows of rows, as a numpy array of ms."""
         ends = milliseconds(batch.column(self.end_index))
         return self.local.utc_ends(numpy_values(ends))
