@@ -1,9 +1,9 @@
 """The columnar evaluator of programs: one batch at a time, with Arrow kernels.
 
-The evaluator has the semantics of the machine for single records (``docs/formats/program.md``).  It
-gives up by batch as that one gives up by record: where a value is null, does not fit into 64 bits,
-or where a kernel of Arrow fails or would round otherwise than Python, the records of the batch are
-processed as objects, so that Python's result or error appears.
+The evaluator has the semantics of the machine for single records (``docs/formats/program.md``).
+Where that machine gives up a record, the evaluator gives up the batch and the records are processed
+as objects, so that Python's result or error appears.  It does so if a value is null or does not fit
+into 64 bits, and if a kernel of Arrow fails or would round otherwise than Python.
 
 Rows that take different branches are evaluated separately, so that a failure for some of them
 occurs only where Python would have failed.

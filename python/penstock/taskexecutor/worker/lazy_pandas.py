@@ -1,8 +1,8 @@
 """Keeps pyarrow from importing pandas before the program does.
 
-pyarrow imports pandas, which takes hundreds of milliseconds, as soon as it converts a Python value,
-only to see whether the value is an object of pandas.  In a worker it is told that there is no
-pandas; when something does import pandas, pyarrow looks again.
+When pyarrow converts a Python value, it imports pandas only to see whether the value is an object
+of pandas.  The import takes hundreds of milliseconds.  In a worker, pyarrow finds no pandas until
+the program imports it; then pyarrow looks again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inner joins of two sides from which no row is ever taken out."""
+"""Inner joins of two sides that only grow."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Sides(Protocol):
     has_texts: bool
 
     def names(self, keys: list[Any]) -> Any:
-        """Return by what the sides know some keys, which differ."""
+        """Return the names that the sides have for some distinct keys."""
 
     def partners(self, side: int, names: Any) -> Partners:
         """Return the rows of a side that have some keys, given their names."""

@@ -33,7 +33,7 @@ _FEWEST_MERGED: Final = 1 << 16
 
 
 class SlicedWindowAggregateOperator(WindowAggregateOperator):
-    """Keeps partial aggregates as columns, and merges them when a window ends or a barrier comes.
+    """Keeps partial aggregates as columns, and merges them at the end of a window and at barriers.
 
     At a barrier they go to the state of `WindowAggregateOperator`, by key and window.
 
