@@ -148,6 +148,7 @@ compare-pyflink-suite: $(STAMP)  ## PyFlink's own tests of the DataStream API, f
 bench-smoke: $(STAMP)  ## every micro benchmark once, small
 	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q
 	$(BIN)/python benchmarks/network.py --smoke
+	$(BIN)/python benchmarks/package_exchange.py --smoke
 	$(BIN)/python benchmarks/checkpoints.py --smoke
 	$(BIN)/python benchmarks/sorting.py --smoke
 	$(BIN)/python benchmarks/nexmark/run.py --smoke
@@ -155,8 +156,9 @@ bench-smoke: $(STAMP)  ## every micro benchmark once, small
 bench: $(STAMP)  ## the micro benchmarks, measured
 	$(PYTEST) benchmarks/micro --benchmark-enable
 
-bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure twin and Flink
+bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure twin, Flink, queues and Arrow Flight
 	$(BIN)/python benchmarks/network.py
+	$(BIN)/python benchmarks/package_exchange.py
 
 bench-checkpoints: $(STAMP)  ## the cost of checkpoints for a keyed sum with two million keys
 	$(BIN)/python benchmarks/checkpoints.py

@@ -15,7 +15,6 @@ import statistics
 import subprocess
 import time
 
-import package_exchange
 import pure_twin
 from penstock.common.typeinfo import Types
 from workloads.harness import FLINK, ROOT, write_document
@@ -85,27 +84,6 @@ GOALS = {
         "raw TCP one way",
         None,
         None,
-    ),
-    "64 B records from Python, same host": (
-        "pyzmq, 64 B records",
-        None,
-        ("multiprocessing.Queue, 64 B records", 10, float("inf")),
-    ),
-    "64 B records from Python, TCP": (
-        "pyzmq, 64 B records",
-        None,
-        ("multiprocessing.Queue, 64 B records", 10, float("inf")),
-    ),
-    "64 B records from Python by batch, same host": ("pyzmq, 64 B records", None, None),
-    "Arrow batches from Python, same host": (
-        "multiprocessing.shared_memory, Arrow batches",
-        None,
-        ("Arrow Flight, Unix socket", 1, float("inf")),
-    ),
-    "Arrow batches from Python, TCP": (
-        "multiprocessing.shared_memory, Arrow batches",
-        None,
-        ("Arrow Flight, TCP", 1, float("inf")),
     ),
 }
 HIGHER_IS_BETTER = {"GB/s", "M/s", "part"}
@@ -255,9 +233,6 @@ def main() -> None:
     pure |= {
         name: measure() for name, measure in pure_twin.measures(smoke=smoke).items() if wants(name)
     }
-    exchanged, exchanged_by_twin = package_exchange.rows(wants, smoke=smoke)
-    rows += exchanged
-    pure |= exchanged_by_twin
     values = {row["name"]: row["value"] for row in rows}
     if not parts and (missing := GOALS.keys() - values.keys()):
         raise SystemExit(f"not measured: {sorted(missing)}")

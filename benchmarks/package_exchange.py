@@ -3,17 +3,23 @@
 The writer is a separate process, the reader is this one.  The clock runs from the reader's "go" to
 the end of the stream, so that neither start nor imports affect the rate.  Every peer moves the same
 records: bytes of 64 B, or Arrow batches of two columns.  Peers that are not installed are left out.
+All are measured once a round, in turn: the ratios, which have goals, are medians over the rounds.
+
+    python benchmarks/package_exchange.py [--rounds N] [--smoke]
 """
 
+import argparse
 import importlib.util
 import multiprocessing
 import os
+import statistics
 import tempfile
 import time
 from multiprocessing import shared_memory
 
 import pyarrow as pa
 from penstock.network import PartitionId, RecordBatchCodec, Types, load
+from workloads import harness
 
 RECORD = bytes(range(64))
 ROWS = 10_000
@@ -297,8 +303,19 @@ ROWS_OF_PENSTOCK = {
 }
 UNITS = {RECORDS: ("M/s", 1e6), COLLECTIONS: ("M/s", 1e6), BATCHES: ("GB/s", 1e9 / BATCH_BYTES)}
 COUNTS = {RECORDS: 300_000, COLLECTIONS: 1_000_000, BATCHES: 4_000}
+SMOKE_COUNTS = {RECORDS: 20_000, COLLECTIONS: 20_000, BATCHES: 200}
 PURE_SHARE = 10
 """The pure twin moves one value in so many of the native one's."""
+GOALS = {
+    "64 B records from Python, same host": ("multiprocessing.Queue, 64 B records", 10),
+    "64 B records from Python, TCP": ("multiprocessing.Queue, 64 B records", 10),
+    "64 B records from Python by batch, same host": ("multiprocessing.Queue, 64 B records", 10),
+    "Arrow batches from Python, same host": ("Arrow Flight, Unix socket", 1),
+    "Arrow batches from Python, TCP": ("Arrow Flight, TCP", 1),
+}
+"""The peer of each row, and the ratio to reach."""
+ENGINES = {"pyzmq": "pyzmq", "Arrow Flight": "pyarrow"}
+"""The distributions of peers, by the beginning of the names of their rows."""
 
 
 def peers() -> dict[str, tuple[str, Exchange]]:
@@ -320,26 +337,79 @@ def peers() -> dict[str, tuple[str, Exchange]]:
     return found
 
 
-def measured(what: str, exchange: Exchange, *, smoke: bool, share: int = 1) -> float:
-    """Return the median rate of three runs, in the unit of its row."""
-    runs, count = (1, 2_000) if smoke else (3, COUNTS[what] // share)
-    if what == BATCHES and smoke:
-        count = 20
-    rates = sorted(values_per_second(exchange, count) for _ in range(runs))
-    return rates[runs // 2] / UNITS[what][1]
+def contenders() -> dict[str, tuple[str, Exchange]]:
+    """Return the peers and penstock, by the names of their rows."""
+    own = {
+        name: (what, Penstock("native", what, same_host=same_host))
+        for name, (what, same_host) in ROWS_OF_PENSTOCK.items()
+    }
+    return peers() | own
 
 
-def rows(wants, *, smoke: bool) -> tuple[list[dict], dict[str, float]]:
-    """Return the rows of penstock and of its peers, and the figures of the pure twin by row."""
-    found, pure = [], {}
-    for name, (what, exchange) in peers().items():
-        if wants(name):
-            value = measured(what, exchange, smoke=smoke)
-            found.append({"name": name, "value": value, "unit": UNITS[what][0]})
+def measure(count_of: dict[str, int]) -> dict[str, float]:
+    """Measure each contender once, in turn; return the rates in the units of their rows."""
+    return {
+        name: values_per_second(exchange, count_of[what]) / UNITS[what][1]
+        for name, (what, exchange) in contenders().items()
+    }
+
+
+def measure_twin(count_of: dict[str, int]) -> dict[str, float]:
+    """Measure the pure twin once in each of penstock's rows."""
+    rates = {}
     for name, (what, same_host) in ROWS_OF_PENSTOCK.items():
-        if wants(name):
-            value = measured(what, Penstock("native", what, same_host=same_host), smoke=smoke)
-            found.append({"name": name, "value": value, "unit": UNITS[what][0]})
-            twin = Penstock("pure", what, same_host=same_host)
-            pure[name] = measured(what, twin, smoke=smoke, share=PURE_SHARE)
-    return found, pure
+        twin = Penstock("pure", what, same_host=same_host)
+        rates[name] = values_per_second(twin, count_of[what] // PURE_SHARE) / UNITS[what][1]
+    return rates
+
+
+def engine_of(name: str) -> str | None:
+    """Return the distribution that a row measures; None for penstock and the standard library."""
+    found = (engine for start, engine in ENGINES.items() if name.startswith(start))
+    return next(found, None)
+
+
+def rows(rounds: list[dict[str, float]], twin: dict[str, float]) -> list[dict]:
+    """Return the median rate of each contender, and median ratios of rates of the same round."""
+    kinds = ROWS_OF_PENSTOCK | {name: (what, True) for name, (what, _) in peers().items()}
+    found: list[dict] = [
+        {
+            "name": name,
+            "value": statistics.median(each[name] for each in rounds),
+            "unit": UNITS[kinds[name][0]][0],
+            "pure": twin.get(name),
+        }
+        | ({"engine": engine} if (engine := engine_of(name)) else {})
+        for name in rounds[0]
+    ]
+    for name, (peer, goal) in GOALS.items():
+        if peer in rounds[0]:
+            value = statistics.median(each[name] / each[peer] for each in rounds)
+            row = {"name": f"{name}, by {peer}", "value": value, "unit": "times", "pure": None}
+            found.append({**row, "goal": goal, "met": value >= goal})
+    return found
+
+
+def main() -> None:
+    """Measure, print a table and write ``benchmarks/results/exchange.json``."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--smoke", action="store_true", help="few values, once; no result file")
+    options = parser.parse_args()
+    count_of = SMOKE_COUNTS if options.smoke else COUNTS
+    before = os.getloadavg()[0]
+    rounds = [measure(count_of) for _ in range(1 if options.smoke else options.rounds)]
+    found = rows(rounds, measure_twin(count_of))
+    for row in found:
+        twin = "" if row["pure"] is None else f"  pure {row['pure']:.3g}"
+        goal = f"  goal {row['goal']}: {'yes' if row['met'] else 'NO'}" if "goal" in row else ""
+        print(f"{row['name']:75} {row['value']:8.3g} {row['unit']}{twin}{goal}")
+    if not options.smoke:
+        engines = sorted({row["engine"] for row in found if "engine" in row})
+        versions = {engine: harness.version_of(engine) for engine in engines}
+        load = [before, os.getloadavg()[0]]
+        harness.write_document("exchange", found, versions, load_average=load)
+
+
+if __name__ == "__main__":
+    main()
