@@ -61,7 +61,7 @@ class Service(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_):
+    def log_message(self, format, *args):
         """Log nothing."""
 
 

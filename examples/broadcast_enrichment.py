@@ -47,7 +47,7 @@ class Convert(KeyedBroadcastProcessFunction):
         return ()
 
     def on_timer(self, timestamp, ctx):
-        waiting = list(self.waiting.get())
+        waiting = list(self.waiting)
         self.waiting.clear()
         for item, currency, amount, _ in waiting:
             rate = ctx.get_broadcast_state(RATES_STATE).get(currency)

@@ -35,7 +35,7 @@ def define(env, database, table, files, *, bounded):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", required=True, help="as postgresql://user@host/database")
     parser.add_argument("--table", required=True)
     parser.add_argument("--files", required=True, help="the folder of the files")

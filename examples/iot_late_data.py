@@ -56,22 +56,22 @@ class Mean(AggregateFunction):
     def create_accumulator(self):
         return 0, 0.0
 
-    def add(self, reading, accumulator):
-        return accumulator[0] + 1, accumulator[1] + reading.celsius
+    def add(self, value, accumulator):
+        return accumulator[0] + 1, accumulator[1] + value.celsius
 
     def get_result(self, accumulator):
         return accumulator
 
-    def merge(self, one, other):
-        return one[0] + other[0], one[1] + other[1]
+    def merge(self, acc_a, acc_b):
+        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 
 
 class Report(ProcessWindowFunction):
     """Emits the mean of a window, again for each correction."""
 
-    def process(self, sensor, context, results):
-        count, total = results[0]
-        yield f"mean {total / count:.1f}", sensor, context.window().start, count
+    def process(self, key, context, elements):
+        [(count, total)] = elements
+        yield f"mean {total / count:.1f}", key, context.window().start, count
 
 
 def define(env):

@@ -37,7 +37,7 @@ def define(env, servers, topic, table, *, bounded):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--servers", required=True, help="the brokers, as HOST:PORT")
     parser.add_argument("--topic", required=True)
     parser.add_argument("--table", required=True, help="the folder of the table")

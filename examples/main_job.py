@@ -63,7 +63,7 @@ def written_counts(folder: Path) -> dict[str, int]:
 
 def main() -> int:
     """Run the job and check it; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", choices=["spark", "local"], default="spark")
     parser.add_argument("-p", "--parallelism", type=int, default=2)
     arguments = parser.parse_args()

@@ -12,8 +12,9 @@ import hashlib
 import multiprocessing
 import secrets
 import sys
+from typing import TYPE_CHECKING
 
-if "--pure" in sys.argv:
+if not TYPE_CHECKING and "--pure" in sys.argv:
     from penstock.network import pure as network
 else:
     from penstock import network
@@ -62,8 +63,9 @@ class Summary(network.Input):
         self.in_order = True
         self.digest = ""
 
-    def process(self, value: bytes, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process one record."""
+        assert isinstance(value, bytes)
         if len(value) == LONG_BYTES:
             self.digest = hashlib.sha256(value).hexdigest()
             return

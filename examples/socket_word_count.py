@@ -11,7 +11,7 @@ from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     arguments = parser.parse_args()

@@ -51,8 +51,8 @@ class Sum(AggregateFunction):
     def get_result(self, accumulator):
         return accumulator
 
-    def merge(self, a, b):
-        return a + b
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
 
 
 class WithHour(ProcessWindowFunction):
@@ -75,7 +75,7 @@ class TopN(KeyedProcessFunction):
         ctx.timer_service().register_event_time_timer(value[0] + HOUR_MS)
 
     def on_timer(self, timestamp, ctx):
-        best = sorted(self.sums.get(), key=lambda entry: -entry[2])[:N]
+        best = sorted(self.sums, key=lambda entry: -entry[2])[:N]
         self.sums.clear()
         yield from best
 

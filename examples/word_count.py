@@ -35,7 +35,7 @@ def define(env, source_path, output_path):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, help="a text file or a folder of text files")
     parser.add_argument("--output", required=True, help="the folder that receives the counts")
     arguments = parser.parse_args()
