@@ -4,17 +4,22 @@
 
 CPU time of all processes per record, from two sizes, so that the start does not count.  With the
 folder of Flink's jars (flink-dist and flink-cep 2.3.0) the same job runs on Flink's API in Java
-(``peers/FlinkPatterns.java``), by turns.
+(``peers/FlinkPatterns.java``), by turns, and the medians become ``results/patterns.json``, with the
+goal of half of Flink's CPU time.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from workloads import harness
 
 KEYS = 10_000
 FLINK = Path(__file__).parent / "peers" / "FlinkPatterns.java"
@@ -79,6 +84,8 @@ def main() -> None:
         job(given.job)
         return
     commands = {"penstock": [sys.executable, __file__, "--job"]}
+    costs: dict[str, list[float]] = {"penstock": [], "flink": []}
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         if given.flink is not None:
             jars = f"{given.flink}/*"
@@ -91,7 +98,17 @@ def main() -> None:
                 end = [str(KEYS)] if name == "flink" else []
                 times = [cpu_s([*command, str(records), *end]) for records in (small, big)]
                 cost_us = (times[1] - times[0]) / (big - small) * 1e6
+                costs[name].append(cost_us)
                 print(f"{name}: {cost_us:.2f} µs of CPU time a record", flush=True)
+    if given.flink is not None:
+        own, flink = (round(statistics.median(costs[name]), 2) for name in ("penstock", "flink"))
+        row = {"name": "rise, then drop", "value": own, "unit": "µs", "flink": flink}
+        harness.write_document(
+            "patterns",
+            [row | {"goal": round(flink / 2, 2)}],
+            {"flink": "2.3.0"},
+            load_average=[load_before, os.getloadavg()[0]],
+        )
 
 
 if __name__ == "__main__":
