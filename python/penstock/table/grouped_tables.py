@@ -326,8 +326,10 @@ class AggregatedTable:
             names, tree = list(tree.names), tree.argument
         call = table.resolve(tree)
         kind = call.type
-        if not names:
-            names = kind.field_names() if isinstance(kind, types.RowType) else ["f0"]
+        if not names and isinstance(kind, types.RowType):
+            # Flink names the aggregate TMP_0, and its fields after it.
+            names = [f"TMP_0${name}" for name in kind.field_names()]
+        names = names or ["f0"]
         trees = [*self._keys, e.UnresolvedAlias(tree, ("$aggregate",))]
         made = grouped_select(table, self._keys, trees)
         node = made.plan_node

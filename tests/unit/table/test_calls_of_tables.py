@@ -4,9 +4,11 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from penstock.common import Row
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.exceptions import ValidationException
 from penstock.table.expressions import col, from_unixtime, if_then_else, lit, row
+from penstock.table.udf import AggregateFunction, udaf
 
 INT = DataTypes.ROW([DataTypes.FIELD("p", DataTypes.INT()), DataTypes.FIELD("q", DataTypes.INT())])
 
@@ -65,3 +67,27 @@ def test_texts_of_calls_are_strings():
     assert [str(kind) for kind in made.get_schema().get_field_data_types()] == [
         "STRING NOT NULL"
     ] * 3
+
+
+class _Totals(AggregateFunction):
+    def create_accumulator(self):
+        return [0]
+
+    def accumulate(self, accumulator, row):
+        accumulator[0] += row[0]
+
+    def get_value(self, accumulator):
+        return Row(accumulator[0], 1)
+
+    def get_result_type(self):
+        return INT
+
+    def get_accumulator_type(self):
+        return DataTypes.ARRAY(DataTypes.BIGINT())
+
+
+def test_fields_of_a_row_aggregate_without_names_have_those_of_flink():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    one = tables.from_elements([(1, "x")], ["a", "k"])
+    made = one.group_by(col("k")).aggregate(udaf(_Totals())).select(col("*"))
+    assert made.get_schema().get_field_names() == ["k", "TMP_0$p", "TMP_0$q"]
