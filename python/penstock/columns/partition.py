@@ -85,7 +85,7 @@ class Partition:
             hashes: The hash of the key of each record; at least one.
             batch: The records.
         """
-        order, ends = self._order(hashes)
+        order, ends = self.order(hashes)
         bounds = list(pairwise([0, *ends]))
         is_of_one = any(end - start == len(batch) for start, end in bounds)
         gathered = batch if is_of_one else batch.take(order)
@@ -95,7 +95,7 @@ class Partition:
             if end > start
         ]
 
-    def _order(self, hashes: array[int]) -> tuple[Any, array[int]]:
+    def order(self, hashes: array[int]) -> tuple[Any, array[int]]:
         """Return the positions of the records by channel, and the end of each channel's."""
         import pyarrow as pa
 

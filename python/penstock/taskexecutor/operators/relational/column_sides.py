@@ -8,6 +8,7 @@ group; the rows of a lower one are older.
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,7 +16,9 @@ import pyarrow as pa
 
 from penstock import network
 from penstock.columns.groups import spread
-from penstock.columns.key_columns import json_hashes
+from penstock.columns.key_columns import KeyColumns, json_hashes
+from penstock.columns.numpy_values import numpy_values
+from penstock.columns.partition import Partition
 from penstock.graph.key_groups import key_group
 from penstock.taskexecutor.operators.relational.batches import (
     batch_of_bytes,
@@ -169,16 +172,13 @@ def parts_by_key_group(
     if hashes is None:
         texts = key_texts(keys, range(len(columns)))
         distinct = {text: _hash(text) for text in set(texts)}
-        found = np.array([distinct[text] for text in texts], np.int64)
-    else:
-        found = np.array(hashes, np.int64)
-    hashed, places = np.unique(found, return_inverse=True)
-    groups = np.array([key_group(each, max_parallelism) for each in hashed.tolist()])[places]
-    order = np.argsort(groups, kind="stable")
-    bounds = np.flatnonzero(np.diff(groups[order])) + 1
-    for part in np.split(order, bounds):
-        first = int(part[0])
-        yield int(groups[first]), texts[first] if texts is not None else _text(keys, first), part
+        hashes = array("i", [distinct[text] for text in texts])
+    # Each key group is the channel of its rows.
+    order, ends = Partition(KeyColumns((0,)), max_parallelism, max_parallelism).order(hashes)
+    for group, part in enumerate(np.split(numpy_values(order), ends[:-1])):
+        if len(part):
+            first = int(part[0])
+            yield group, texts[first] if texts is not None else _text(keys, first), part
 
 
 def taken_batches(
