@@ -63,7 +63,13 @@ class PackedGroups:
                 self.width += WIDTHS[kind]
         self._integers = struct.Struct(f"<{self.width}q")
         self._empty = self._integers.pack(*[0] * self.width)
-        self._has_others = len(calls.create()) > len(self.kinds) or others > 0
+        #: What creates the parts of a packed group behind its integers.
+        self._others = [
+            accumulator.create
+            for accumulator, kind in zip(calls.accumulators, self.kinds, strict=True)
+            if kind is None
+        ]
+        self._others += [dict] * (len(calls.create()) - len(self.kinds))
 
     def plain(self, group: Any) -> tuple[Any, ...] | None:
         """Return a group of state in its plain form; None for None."""
@@ -91,13 +97,13 @@ class PackedGroups:
             NoKernelError: A number needs more than 64 bits.
         """
         parts: list[list[Any]] = []
-        if self._has_others:
+        if self._others:
             packed = [
-                group
-                if group is not None and type(group[0]) is bytes
-                else self._packed(group or (0, *self._calls.create()))
+                self._new() if group is None
+                else group if type(group[0]) is bytes
+                else self._packed(group)
                 for group in groups
-            ]
+            ]  # fmt: skip
             data, *columns = zip(*packed, strict=True)
             parts = [list(column) for column in columns]
         else:
@@ -129,6 +135,10 @@ class PackedGroups:
             known = integers[at + 1].tolist()
             return [value if has else None for value, has in zip(found, known, strict=True)]
         return found
+
+    def _new(self) -> tuple[Any, ...]:
+        """Return a packed group without rows."""
+        return self._empty, *[make() for make in self._others]
 
     def _packed(self, group: tuple[object, ...]) -> tuple[Any, ...]:
         rows, *values = self._calls.of_state(group) or ()
