@@ -113,16 +113,21 @@ class TableJobs:
         Raises:
             TableException: A plan cannot run, or a table does not accept its updates.
         """
+        from penstock.table.plan.changelog import new_rows_only, reads_old_rows
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
-        translation = Translation.of([sink.input for sink in sinks], context)
         plans = pruned(
             [sink.input for sink in sinks],
             is_streaming=context.is_streaming,
             settings=context.settings,
         )
-        for sink, plan in zip(sinks, plans, strict=True):
+        pairs = list(zip(sinks, plans, strict=True))
+        context.new_rows_only = new_rows_only(
+            [(plan, reads_old_rows(sink, plan)) for sink, plan in pairs]
+        )
+        translation = Translation.of([sink.input for sink in sinks], context)
+        for sink, plan in pairs:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
             made: Transformation = translation.translate_upserts(
                 plan, sink.sink.upsert_key, sink.sink.parallelism

@@ -5,12 +5,14 @@ from collections import Counter
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.table.functions.evaluation import Session
 from penstock.table.plan import nodes as n
+from penstock.table.plan.changelog import new_rows_only
 from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.plan.operator_building import TranslationContext
 from penstock.table.plan.queries import bind_query
+from penstock.table.plan.rules import optimized
 from penstock.table.plan.schema import Field, Schema
-from penstock.table.plan.translation import translate
+from penstock.table.plan.translation import translate_optimized
 from penstock.table.sql.parsing import parse_query
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer
 from penstock.testing import PipelineTestHarness
@@ -59,6 +61,7 @@ class RunningQuery:
         restored=None,
         time_zone="UTC",
         configuration=None,
+        reads_old_rows=True,
     ):
         self.harness = PipelineTestHarness(configuration)
         self.tables = {table.name: table for table in tables}
@@ -74,10 +77,15 @@ class RunningQuery:
         )
         node = bind_query(parse_query(sql), context)
         self.schema: Schema = node.schema
-        made = translate(
+        node = optimized(node, is_streaming=is_streaming)
+        made = translate_optimized(
             node,
             TranslationContext(
-                self.harness.environment, Session(time_zone), is_streaming, dict(settings or {})
+                self.harness.environment,
+                Session(time_zone),
+                is_streaming,
+                dict(settings or {}),
+                new_rows_only([(node, reads_old_rows)]),
             ),
         )
         self.harness.sink("result", DataStream(self.harness.environment, made))

@@ -11,7 +11,7 @@ from penstock.errors import DependencyError, InvalidProgramError, SourceError
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.registry import create_row_format, row_format_class
 from penstock.table.options import OptionSpec, positive, read_options, text
-from penstock.table.plan.nodes import INSERT
+from penstock.table.plan.nodes import INSERT, UPDATE_BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 INSERT_ONLY: frozenset[int] = frozenset({INSERT})
 ALL_KINDS: frozenset[int] = frozenset(range(4))
+#: Those of a table in which the last row of a key replaces the one before.
+UPSERT_KINDS = ALL_KINDS - {UPDATE_BEFORE}
 
 SINK_PARALLELISM = OptionSpec(positive)
 """The option ``sink.parallelism``."""

@@ -14,6 +14,7 @@ from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     INSERT_ONLY,
     SINK_PARALLELISM,
+    UPSERT_KINDS,
     ConnectorFactory,
     TableContext,
     TableSink,
@@ -344,7 +345,7 @@ class KafkaTableSink(TableSink):
         self._metadata = dict(metadata)
         self._options = dict(options)
         self._values = dict(values)
-        self.kinds = ALL_KINDS if layout.is_upsert else layout.value_format.kinds_written
+        self.kinds = UPSERT_KINDS if layout.is_upsert else layout.value_format.kinds_written
         self.parallelism = values["sink.parallelism"]
         if layout.is_upsert:
             names = layout.row_type.field_names()

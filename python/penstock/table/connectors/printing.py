@@ -12,6 +12,7 @@ from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     SINK_PARALLELISM,
+    UPSERT_KINDS,
     ConnectorFactory,
     TableContext,
     TableSink,
@@ -163,7 +164,7 @@ class BlackholeFactory(ConnectorFactory):
 class BlackholeSink(TableSink):
     """Drops all rows."""
 
-    kinds = ALL_KINDS
+    kinds = UPSERT_KINDS
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
         """Add the operator that drops batches."""

@@ -16,6 +16,7 @@ from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     INSERT_ONLY,
+    UPSERT_KINDS,
     TableSink,
     TableSource,
     stream_of,
@@ -175,7 +176,7 @@ class RowSink(TableSink):
         self._row_type = row_type
         self.parallelism = parallelism
         self.upsert_key = tuple(key)
-        self.kinds = ALL_KINDS if key else INSERT_ONLY
+        self.kinds = UPSERT_KINDS if key else INSERT_ONLY
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:
         """Add the operators that write the rows."""
@@ -210,7 +211,7 @@ class ChangeSink(TableSink):
         self._name = name
         self._sink = sink
         self.upsert_key = tuple(key)
-        self.kinds = ALL_KINDS if key else INSERT_ONLY
+        self.kinds = UPSERT_KINDS if key else INSERT_ONLY
         self.parallelism = parallelism
 
     def consume(self, transformation: Transformation, context: ExecutionContext) -> None:

@@ -8,6 +8,8 @@ from penstock.table.plan import nodes as n
 from penstock.table.plan.schema import is_time_attribute
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.table.plan.nodes import Node
 
 _ALL = frozenset((n.INSERT, n.UPDATE_BEFORE, n.UPDATE_AFTER, n.DELETE))
@@ -21,9 +23,15 @@ class Changelog:
         is_streaming: Whether results are updated as input arrives.
     """
 
-    def __init__(self, *, is_streaming: bool) -> None:
-        """Create an analysis for an execution mode."""
+    def __init__(self, *, is_streaming: bool, new_rows_only: Iterable[Node] = ()) -> None:
+        """Create an analysis.
+
+        Args:
+            is_streaming: See the attribute.
+            new_rows_only: The nodes that leave out UPDATE_BEFORE; see the function of this name.
+        """
         self.is_streaming = is_streaming
+        self._new_rows_only = {id(node): node for node in new_rows_only}
         self._known: dict[int, tuple[Node, frozenset[int]]] = {}
 
     def is_updating(self, node: Node) -> bool:
@@ -34,8 +42,15 @@ class Changelog:
         """Return the row kinds that a node may emit."""
         known = self._known.get(id(node))
         if known is None:
-            known = self._known[id(node)] = (node, self._kinds(node))
+            kinds = self._kinds(node)
+            if self.has_new_rows_only(node):
+                kinds -= {n.UPDATE_BEFORE}
+            known = self._known[id(node)] = (node, kinds)
         return known[1]
+
+    def has_new_rows_only(self, node: Node) -> bool:
+        """Return whether a node leaves out UPDATE_BEFORE because no consumer reads such rows."""
+        return id(node) in self._new_rows_only
 
     def _kinds(self, node: Node) -> frozenset[int]:
         if isinstance(node, n.Scan):
@@ -81,6 +96,42 @@ class Changelog:
         if not self.is_updating(node.input):
             return frozenset((n.INSERT, n.UPDATE_BEFORE, n.UPDATE_AFTER))
         return _ALL
+
+
+def new_rows_only(plans: Iterable[tuple[Node, bool]]) -> list[Node]:
+    """Return the nodes that may leave out UPDATE_BEFORE, since no consumer reads such rows.
+
+    Args:
+        plans: All plans of a job, and for each whether rows of that kind of its result are read.
+    """
+    read: dict[int, Node] = {}
+    unread: dict[int, Node] = {}
+    left = list(plans)
+    while left:
+        node, is_read = left.pop()
+        found = read if is_read else unread
+        if id(node) in found:
+            continue
+        found[id(node)] = node
+        # A filter may pass the old row of an update and drop the new one.
+        is_read |= not isinstance(node, n.Project) or isinstance(node.input, n.Filter)
+        left += ((child, is_read) for child in node.inputs)
+    return [node for key, node in unread.items() if key not in read]
+
+
+def reads_old_rows(sink: n.Sink, rows: Node) -> bool:
+    """Return whether a table reads UPDATE_BEFORE, or the operator that brings its rows to its key.
+
+    Args:
+        sink: The insertion.
+        rows: The plan of the rows.
+    """
+    key = sink.sink.upsert_key
+    if n.UPDATE_BEFORE in sink.kinds:
+        return True
+    return bool(key) and (
+        set(rows.schema.primary_key or ()) != set(key) or sink.sink.parallelism is not None
+    )
 
 
 def orders_by_time(node: n.Over) -> bool:

@@ -15,11 +15,14 @@ from penstock.graph.transformations import (
     PartitionTransformation,
     TwoInputTransformation,
 )
+from penstock.table.plan.changelog import Changelog
 from penstock.table.plan.exchanged_rows import exchanged_by
 from penstock.table.plan.operator_ids import OperatorIds
 from penstock.table.table_options import AGGREGATE_PHASES, IDLE_TIMEOUT, STATE_TTL, UID_GENERATION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.graph.transformations import Transformation
     from penstock.table.functions.evaluation import Session
@@ -38,12 +41,14 @@ class TranslationContext:
         session: Settings on which results depend.
         is_streaming: Whether results are updated as input arrives.
         settings: The options of the table configuration.
+        new_rows_only: The nodes that leave out UPDATE_BEFORE; see `Changelog`.
     """
 
     environment: StreamExecutionEnvironment
     session: Session
     is_streaming: bool = True
     settings: dict[str, str] = field(default_factory=dict)
+    new_rows_only: Sequence[Node] = ()
 
     @property
     def state_ttl_ms(self) -> int:
@@ -67,6 +72,9 @@ class OperatorBuilder:
         """Create a builder for a context."""
         self._context = context
         self._environment = context.environment
+        self._changelog = Changelog(
+            is_streaming=context.is_streaming, new_rows_only=context.new_rows_only
+        )
         generation = context.settings.get(UID_GENERATION, "PLAN_ONLY").upper()
         self.ids = OperatorIds(context.environment, is_enabled=generation != "DISABLED")
         #: By operator: the node whose rows it emits.
@@ -93,6 +101,10 @@ class OperatorBuilder:
         """Return the setting of the state's time to live: a hint's, or else the configured one."""
         ttl_ms = self._context.state_ttl_ms if hinted is None else hinted
         return {"state_ttl_ms": ttl_ms} if ttl_ms > 0 and self._context.is_streaming else {}
+
+    def _old_rows(self, node: Node) -> dict[str, Any]:
+        """Return the setting of an operator that leaves out UPDATE_BEFORE."""
+        return {"emits_old": False} if self._changelog.has_new_rows_only(node) else {}
 
     def _phases(self) -> dict[str, Any]:
         """Return the setting of aggregates that add rows one by one."""

@@ -82,7 +82,6 @@ class Translation(OperatorBuilder):
         """
         super().__init__(context)
         self._time_use = {"grain_ms": grain_ms, "splits_equal_times": splits_equal_times}
-        self._changelog = Changelog(is_streaming=context.is_streaming)
         self._done: dict[int, tuple[Node, Transformation]] = {}
 
     @classmethod
@@ -218,7 +217,7 @@ class Translation(OperatorBuilder):
         enabled = self._context.settings.get(MINI_BATCH, "false")
         settings["per_batch"] = enabled.lower() == "true"
         settings["is_updating"] = self._changelog.is_updating(node)
-        settings |= self._expiring(node.state_ttl_ms)
+        settings |= self._expiring(node.state_ttl_ms) | self._old_rows(node)
         return self._keyed(before, node.keys, "aggregate", "GroupAggregate", node, **settings)
 
     @_made.register(n.CountWindowAggregate)
@@ -500,7 +499,7 @@ class Translation(OperatorBuilder):
             return self._keyed(
                 before, node.partition, "window_rank", "WindowRank", node, **settings
             )
-        settings |= self._expiring()
+        settings |= self._expiring() | self._old_rows(node)
         return self._keyed(before, node.partition, "rank", "Rank", node, **settings)
 
     @_made.register(n.Deduplicate)
@@ -509,7 +508,8 @@ class Translation(OperatorBuilder):
             self.translate(node.input), node.keys, "deduplicate", "Deduplicate", node,
             input=node.input.schema, output=node.schema, keys=node.keys,
             time_index=node.time_index, keep_last=node.keep_last,
-            is_rowtime=node.input.schema.fields[node.time_index].is_rowtime, **self._expiring(),
+            is_rowtime=node.input.schema.fields[node.time_index].is_rowtime,
+            **self._expiring(), **self._old_rows(node),
         )  # fmt: skip
 
     @_made.register(n.Over)

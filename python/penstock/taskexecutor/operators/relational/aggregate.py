@@ -52,6 +52,7 @@ class GroupAggregateOperator(GatheringOperator):
         is_updating: bool,
         state_ttl_ms: int = 0,
         is_one_phase: bool = False,
+        emits_old: bool = True,
     ) -> None:
         """Create the operator.
 
@@ -66,6 +67,7 @@ class GroupAggregateOperator(GatheringOperator):
             is_updating: Whether rows of the output may change.
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
             is_one_phase: Whether each row is added to its group by itself.
+            emits_old: Whether UPDATE_BEFORE is emitted.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=is_updating)
         self.prepare_waiting(context)
@@ -82,6 +84,7 @@ class GroupAggregateOperator(GatheringOperator):
         self.groups = keyed_rows(context, "groups", state_ttl_ms)
         # As in Flink: equal updates keep the state of later operators alive.
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
+        self.emits_old = emits_old
         self.running = None
         if (
             not per_batch
@@ -98,7 +101,7 @@ class GroupAggregateOperator(GatheringOperator):
             return None
         made = RunningAggregates(
             input, output, self.keys, self.calls, self.layout,
-            is_updating=is_updating, emits_equal=self.emits_equal,
+            is_updating=is_updating, emits_equal=self.emits_equal, emits_old=self.emits_old,
         )  # fmt: skip
         group = context.metric_group()
         group.gauge("numBatchesInColumns", lambda: made.batches)
@@ -211,7 +214,8 @@ class GroupAggregateOperator(GatheringOperator):
         elif new is None:
             self.changes.add(DELETE, key + old)
         elif old != new or self.emits_equal:
-            self.changes.add(UPDATE_BEFORE, key + old)
+            if self.emits_old:
+                self.changes.add(UPDATE_BEFORE, key + old)
             self.changes.add(UPDATE_AFTER, key + new)
 
 

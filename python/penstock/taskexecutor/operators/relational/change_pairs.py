@@ -23,7 +23,7 @@ def change_pairs(
     is_insert: Booleans,
     is_update: Booleans,
     *,
-    removal: int,
+    removal: int | None,
     addition: int,
 ) -> tuple[Integers, Integers, Integers]:
     """Return the rows that some changes emit, in their order; all arguments are numpy arrays.
@@ -33,19 +33,21 @@ def change_pairs(
         before: By change, the position of the old row; any number for an insertion.
         is_insert: By change, whether it emits the new row alone.
         is_update: By change, whether it emits the old row and then the new one.
-        removal: The row kind of old rows.
+        removal: The row kind of old rows; None to emit none.
         addition: The row kind of the new rows of updates.
 
     Returns:
         By change, the number of rows; by row, its position and its row kind.
     """
-    counts = np.where(is_insert, 1, np.where(is_update, 2, 0))
+    counts = np.where(is_insert, 1, np.where(is_update, 1 if removal is None else 2, 0))
     ends = np.cumsum(counts)
     places = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
     kinds = np.full(len(places), addition, np.int8)
     emitted = counts.nonzero()[0]
     places[ends[emitted] - 1] = after[emitted]
     kinds[ends[is_insert] - 1] = INSERT
+    if removal is None:
+        return counts, places, kinds
     updates = (counts == 2).nonzero()[0]
     places[ends[updates] - 2] = before[updates]
     kinds[ends[updates] - 2] = removal

@@ -42,6 +42,7 @@ class DeduplicateOperator(GatheringOperator):
         keep_last: bool,
         is_rowtime: bool,
         state_ttl_ms: int = 0,
+        emits_old: bool = True,
     ) -> None:
         """Create the operator.
 
@@ -54,6 +55,7 @@ class DeduplicateOperator(GatheringOperator):
             keep_last: Whether the last row stays.
             is_rowtime: Whether it is by event time.
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
+            emits_old: Whether a row that was replaced is emitted.
         """
         super().__init__(context, input, output, has_kinds=False, is_updating=keep_last)
         self.prepare_waiting(context)
@@ -65,13 +67,14 @@ class DeduplicateOperator(GatheringOperator):
         #: By key: time and row; the row is None once it was emitted as the first.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
         self.emits_equal = state_ttl_ms > 0
+        self.emits_old = emits_old
         #: The times and keys of first rows whose time has not passed, as a heap.
         self.firsts: list[tuple[int, str]] = []
         self.replacements = None
         if Replacements.fits(output, keys):
             self.replacements = Replacements(
-                context, output, keys,
-                removal=UPDATE_BEFORE, addition=UPDATE_AFTER, has_kinds=keep_last,
+                context, output, keys, removal=UPDATE_BEFORE if emits_old else None,
+                addition=UPDATE_AFTER, has_kinds=keep_last,
             )  # fmt: skip
         #: First rows by event time are emitted by watermarks alone.
         self.is_gathering = self.replacements is not None and (keep_last or not is_rowtime)
@@ -172,7 +175,8 @@ class DeduplicateOperator(GatheringOperator):
         elif found[0] > time:
             return
         elif found[1] != row or self.emits_equal:
-            self.changes.add(UPDATE_BEFORE, found[1])
+            if self.emits_old:
+                self.changes.add(UPDATE_BEFORE, found[1])
             self.changes.add(UPDATE_AFTER, row)
         self.rows.put(text, (time, row))
 

@@ -76,6 +76,7 @@ class RankOperator(GatheringOperator):
         with_rank: bool,
         has_kinds: bool,
         state_ttl_ms: int = 0,
+        emits_old: bool = True,
     ) -> None:
         """Create the operator.
 
@@ -90,6 +91,7 @@ class RankOperator(GatheringOperator):
             with_rank: Whether the rank is a column.
             has_kinds: Whether batches of the input have row kinds.
             state_ttl_ms: The time after which state that was not written expires; 0 for never.
+            emits_old: Whether UPDATE_BEFORE is emitted.
         """
         super().__init__(context, input, output, has_kinds=has_kinds, is_updating=True)
         self.prepare_waiting(context)
@@ -104,8 +106,12 @@ class RankOperator(GatheringOperator):
         self.is_plain = first == 1 and bool(last) and not with_rank and not has_kinds
         #: The number of rows that stay, of a plain top.
         self.most = last or 0
-        #: Row kinds of a displaced row and of the row in its place; the top 1 is updated.
-        self.kinds = (UPDATE_BEFORE, UPDATE_AFTER) if last == 1 else (DELETE, INSERT)
+        #: Row kinds of a displaced row, None to emit none, and of the row in its place; the top 1
+        #: is updated.
+        self.kinds: tuple[int | None, int] = (DELETE, INSERT)
+        if last == 1:
+            self.kinds = (UPDATE_BEFORE if emits_old else None, UPDATE_AFTER)
+        self.emits_old = emits_old
         self.passed_over = 0
         context.metric_group().gauge("numRowsBelowTop", lambda: self.passed_over)
         #: By key: a tuple of the rows in order, without deletions only as many as may be emitted.
@@ -274,7 +280,9 @@ class RankOperator(GatheringOperator):
         rows.insert(bisect_right(rows, key, key=self.key), row)
         removal, addition = self.kinds
         if is_full:
-            self.changes.add(removal, rows.pop())
+            displaced = rows.pop()
+            if removal is not None:
+                self.changes.add(removal, displaced)
         self.changes.add(addition if is_full else INSERT, row)
         self.rows.put(text, tuple(rows))
 
@@ -316,7 +324,8 @@ class RankOperator(GatheringOperator):
             elif new is None and old is not None:
                 self.changes.add(DELETE, old + rank)
             elif old is not None and new is not None:
-                self.changes.add(UPDATE_BEFORE, old + rank)
+                if self.emits_old:
+                    self.changes.add(UPDATE_BEFORE, old + rank)
                 self.changes.add(UPDATE_AFTER, new + rank)
 
     def _emit_rows(self, before: list[_Row], after: list[_Row]) -> None:

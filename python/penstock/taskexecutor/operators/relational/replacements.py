@@ -76,7 +76,7 @@ class Replacements:
         schema: Schema,
         keys: Sequence[int],
         *,
-        removal: int,
+        removal: int | None,
         addition: int,
         has_kinds: bool,
     ) -> None:
@@ -86,13 +86,14 @@ class Replacements:
             context: The operator's context.
             schema: The columns of the input and of the output.
             keys: Positions of the columns of the key.
-            removal: The row kind of a row that was replaced.
+            removal: The row kind of a row that was replaced; None if such rows are not emitted.
             addition: The row kind of the row that replaced it.
             has_kinds: Whether batches of the output have row kinds.
         """
         self._keys = keys
         self._schema = arrow_schema(schema, has_kinds=has_kinds)
-        self._kinds = {"removal": removal, "addition": addition}
+        self._removal = removal
+        self._addition = addition
         self._has_kinds = has_kinds
         self.batches = 0
         context.metric_group().gauge("numBatchesInColumns", lambda: self.batches)
@@ -133,7 +134,7 @@ class Replacements:
         is_insert = before < 0
         is_old = before >= batch.num_rows
         columns = batch.columns
-        if is_old.any():
+        if is_old.any() and not (self._removal is None and emits_equal):
             # The rows of state stand behind those of the batch.
             found = old(before[is_old] - batch.num_rows)
             before = before.copy()
@@ -145,7 +146,9 @@ class Replacements:
         is_update = ~is_insert
         if not emits_equal:
             is_update &= differing(columns, rows, np.where(is_insert, rows, before))
-        _, places, kinds = change_pairs(rows, before, is_insert, is_update, **self._kinds)
+        _, places, kinds = change_pairs(
+            rows, before, is_insert, is_update, removal=self._removal, addition=self._addition
+        )
         if not len(places):
             return None
         taken = pa.array(places)

@@ -110,6 +110,7 @@ class RunningAggregates:
         *,
         is_updating: bool,
         emits_equal: bool,
+        emits_old: bool,
     ) -> None:
         """Create the computation; see `GroupAggregateOperator` and `fits`.
 
@@ -121,6 +122,7 @@ class RunningAggregates:
             layout: The form of groups in state.
             is_updating: Whether batches of the output have row kinds.
             emits_equal: Whether to emit a change whose new row equals the old one.
+            emits_old: Whether to emit UPDATE_BEFORE.
         """
         self._input = input
         self._keys = keys
@@ -131,6 +133,7 @@ class RunningAggregates:
         self._targets = [field.type for field in self._schema][len(keys) :]
         self._is_updating = is_updating
         self._emits_equal = emits_equal
+        self._removal = UPDATE_BEFORE if emits_old else None
         self.batches = 0
         self.calls_by_row = 0
 
@@ -365,7 +368,7 @@ class RunningAggregates:
                 differ |= column.changed()
             changed = differ[slots - 1]
         counts, places, kinds = change_pairs(
-            slots, slots - 1, inserts, changed, removal=UPDATE_BEFORE, addition=UPDATE_AFTER
+            slots, slots - 1, inserts, changed, removal=self._removal, addition=UPDATE_AFTER
         )
         if not len(places):
             return None

@@ -1,0 +1,88 @@
+"""Operators leave out UPDATE_BEFORE where no consumer reads such rows, as in Flink."""
+
+import random
+
+import pytest
+
+pytest.importorskip("sqlglot")
+pytest.importorskip("pyarrow")
+
+from penstock.table import EnvironmentSettings, ExplainDetail, TableEnvironment, types
+from penstock.table.plan.nodes import UPDATE_BEFORE
+from unit.table.planning import TEXT
+from unit.table.running import HarnessTable, RunningQuery
+
+TOP = "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {}) AS r FROM t)"
+COUNTS = "SELECT k, COUNT(*) AS c, COUNT(DISTINCT v) AS d FROM t GROUP BY k"
+
+LEFT_OUT = {
+    "group": COUNTS,
+    "projected group": f"SELECT c + 1, k FROM ({COUNTS})",
+    "group of updates": f"SELECT c, MAX(d), COUNT(*) FROM ({COUNTS}) GROUP BY c",
+    "mini-batch": COUNTS,
+    "top 1": TOP.format("v DESC") + " WHERE r = 1",
+    "top 1 with a time to live": TOP.format("v DESC") + " WHERE r = 1",
+    "last row": TOP.format("PROCTIME() DESC") + " WHERE r = 1",
+    "ranks": TOP.format("v").replace("k, v", "k, v, r", 1) + " WHERE r <= 2",
+}
+KEPT = {
+    "filtered group": f"SELECT * FROM ({COUNTS}) WHERE d > 3",
+    "union": f"{COUNTS} UNION ALL {COUNTS}",
+    "append-only": "SELECT k, v FROM t",
+}
+SETTINGS = {
+    "mini-batch": {"table.exec.mini-batch.enabled": "true"},
+    "top 1 with a time to live": {"table.exec.state.ttl": "1 d"},
+}
+
+
+def changes_of(name, sizes, *, reads_old_rows):
+    drawn = random.Random(7)
+    query = RunningQuery(
+        {**LEFT_OUT, **KEPT}[name],
+        [HarnessTable.of("t", k=TEXT, v=types.IntType())],
+        settings=SETTINGS.get(name),
+        reads_old_rows=reads_old_rows,
+    )
+    try:
+        for size in sizes:
+            query.give("t", [(drawn.choice("abc"), drawn.randrange(20)) for _ in range(size)])
+            query.flush()
+        return query.changes()
+    finally:
+        query.close()
+
+
+@pytest.mark.parametrize("sizes", [[5] * 10, [100] * 3], ids=["by row", "by columns"])
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_the_other_changes_are_the_same_without_old_rows(name, sizes):
+    changes = changes_of(name, sizes, reads_old_rows=True)
+    expected = [change for change in changes if change[0] != UPDATE_BEFORE]
+    assert len(expected) < len(changes)
+    assert changes_of(name, sizes, reads_old_rows=False) == expected
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_old_rows_stay_where_an_operator_reads_them(name):
+    assert changes_of(name, [100], reads_old_rows=False) == changes_of(
+        name, [100], reads_old_rows=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("sinks", "kinds"),
+    [(["blackhole"], "I,UA"), (["print"], "I,UB,UA"), (["blackhole", "print"], "I,UB,UA")],
+)
+def test_a_plan_leaves_out_old_rows_if_no_table_reads_them(sinks, kinds):
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.execute_sql("CREATE TABLE t (k STRING) WITH ('connector' = 'datagen')")
+    statements = env.create_statement_set()
+    for sink in sinks:
+        env.execute_sql(f"CREATE TABLE {sink}s (k STRING, c BIGINT) WITH ('connector' = '{sink}')")
+        statements.add_insert_sql(f"INSERT INTO {sink}s SELECT k, COUNT(*) FROM t GROUP BY k")
+    shown = statements.explain(ExplainDetail.CHANGELOG_MODE)
+    aggregates = [
+        line for line in shown.splitlines() if "GroupAggregate" in line and "Mode" in line
+    ]
+    assert aggregates
+    assert all(f"changelogMode=[{kinds}]" in line for line in aggregates)
