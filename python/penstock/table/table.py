@@ -20,7 +20,6 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan import relations
 from penstock.table.plan.binder import Binder
-from penstock.table.plan.relations import Grouping
 from penstock.table.plan.scopes import Scope
 from penstock.table.plan.subqueries import joined_subqueries
 from penstock.table.table_schema import TableSchema
@@ -130,7 +129,7 @@ class Table:
         check_unique(names)
         node = self._node
         if any(relations.contains_aggregate(output) for output in outputs):
-            found = relations.aggregated(node, Grouping(()), outputs)
+            found = relations.aggregated(node, relations.Grouping(()), outputs)
             node, outputs = found.node, [found.rewritten(output) for output in outputs]
         node, outputs = joined_subqueries(node, outputs, are_conditions=False)
         node, outputs = relations.over_applied(

@@ -68,7 +68,7 @@ class SumFieldOperator(KeyedReduceOperator):
             if not done:
                 self.note_failure()
 
-    def folded(self, key: object, value: object) -> Any:
+    def folded(self, key: object, value: object) -> object:
         """Return the new result of a key, and store it."""
         position = self.folds.find(key)
         if position < 0:

@@ -130,7 +130,7 @@ class PartialMatch:
         found.reverse()
         return found
 
-    def first(self, *names: str) -> Any:
+    def first(self, *names: str) -> object:
         """Return the first record of the first of these parts that has one, else None."""
         for name in names:
             found = self.get_events_for_pattern(name)
@@ -138,7 +138,7 @@ class PartialMatch:
                 return found[0]
         return None
 
-    def last(self, *names: str) -> Any:
+    def last(self, *names: str) -> object:
         """Return the last record of the first of these parts that has one, else None."""
         nodes, records = self.entry[4], self.entry[5]
         for name in names:

@@ -225,7 +225,7 @@ class PatternOperator(FunctionOperator):
             self.matcher.adopt(entry)
         return entry
 
-    def _store(self, key: object, entry: list[Any], is_kept: bool) -> None:
+    def _store(self, key: object, entry: list[object], is_kept: bool) -> None:
         """Store the matches of a key, if there are any."""
         if self.matcher.is_unused(entry):
             if is_kept:
@@ -234,7 +234,7 @@ class PatternOperator(FunctionOperator):
             self.entries.put(key, entry)
             self.unused = self.matcher.new_entry()
 
-    def _offer(self, entry: list[Any], value: object, timestamp: int) -> None:
+    def _offer(self, entry: list[object], value: object, timestamp: int) -> None:
         matcher = self.matcher
         found = matcher.process(entry, value, timestamp)
         if matcher.has_begun and matcher.window_ms:

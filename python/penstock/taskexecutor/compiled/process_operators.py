@@ -77,7 +77,7 @@ class ElementContext:
         current_timestamp: The timestamp of the record or timer, in ms.
     """
 
-    def __init__(self, timers: Any) -> None:
+    def __init__(self, timers: object) -> None:
         """Create the context around a timer service."""
         self.current_timestamp = MIN_TIMESTAMP
         self.timers = timers
@@ -94,7 +94,7 @@ class ElementContext:
 class KeyedElementContext(ElementContext):
     """Context of keyed process functions for the current record or timer."""
 
-    def __init__(self, timers: Any, state: Any) -> None:
+    def __init__(self, timers: object, state: Any) -> None:
         """Create the context around a timer service and a keyed state backend."""
         ElementContext.__init__(self, timers)
         self.state = state
@@ -107,7 +107,7 @@ class KeyedElementContext(ElementContext):
         # The backend is a Python class, whose methods would have to be looked up.
         return key if kind is int or kind is str else self.state.visible_key()
 
-    def time_domain(self) -> Any:
+    def time_domain(self) -> object:
         """Return the time domain of the timer that fires."""
         return self.domain
 

@@ -97,7 +97,7 @@ def plan_of(value: object) -> CopyPlan:
     return CopyPlan(FROZEN if frozen else INSTANCE, tuple(slots_of(cls)), cls.__dictoffset__ != 0)
 
 
-def parts_of(value: Any) -> list[Any]:
+def parts_of(value: Any) -> list[object]:
     """Return the objects in which a value stores its content, as far as known.
 
     Args:

@@ -84,7 +84,7 @@ def _kind(value: object) -> int:
     return kind
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: Any) -> list[object]:
     kind = _kind(value)
     if kind == ROW:
         return list(value) if type(value) is Row else []

@@ -65,7 +65,7 @@ class Speaker:
             frame = frame.f_back
         return ""
 
-    def _names_of_codes(self) -> dict[CodeType, Any]:
+    def _names_of_codes(self) -> dict[CodeType, object]:
         names: dict[CodeType, Any] = {}
         for config in self._operators:
             for code in _codes_of(config):

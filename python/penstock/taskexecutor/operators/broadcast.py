@@ -65,7 +65,7 @@ class _Times:
         return self._opened.view("broadcast", state_descriptor)
 
     @abstractmethod
-    def open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
+    def open_state(self, kind: str, descriptor: StateDescriptor) -> object:
         """Return a view of a broadcast state."""
 
     def timestamp(self) -> int:
@@ -90,7 +90,7 @@ class BroadcastSideContext(
 ):
     """Context of the broadcast side: it may change the state."""
 
-    def open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
+    def open_state(self, kind: str, descriptor: StateDescriptor) -> object:
         """Open the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context
@@ -110,7 +110,7 @@ class ReadOnlySideContext(
 
     domain: TimeDomain
 
-    def open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
+    def open_state(self, kind: str, descriptor: StateDescriptor) -> object:
         """Open a read-only view of the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context

@@ -129,7 +129,7 @@ def _field(container: Any, position: int | str) -> Any:
     return container[position]
 
 
-def _add(first: Any, second: Any) -> Any:
+def _add(first: Any, second: Any) -> object:
     return first + second
 
 

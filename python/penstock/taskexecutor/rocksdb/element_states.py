@@ -59,7 +59,7 @@ class ElementState:
         """The name of its descriptor."""
         return self._entries.name
 
-    def _key(self) -> Any:
+    def _key(self) -> object:
         """Return the current key.
 
         Raises:
@@ -126,7 +126,7 @@ class ElementMapState(ElementState):
         """Let ``check`` raise on keys that the declared type cannot hold; None for no check."""
         self._check_key = check
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None."""
         pair = self._pair(key)
         return None if pair is None else pair[1]
@@ -204,7 +204,7 @@ class ElementMapState(ElementState):
 
     def remove_pair(
         self, contents: Contents[MapPart], current: object, key: object, pairs: Iterator[object]
-    ) -> Iterator[Any]:
+    ) -> Iterator[object]:
         """Remove the last pair of a `MapIterator`; return the pairs behind it."""
         self.changes += 1
         self._entries.remove(contents, current, self._suffix(key))
@@ -255,7 +255,7 @@ class ElementMapState(ElementState):
     def _stored(self) -> Iterator[tuple[bytes, Any, Any]]:
         return self._entries.pairs(self._contents, self._key(), lent=self.lends)
 
-    def __getitem__(self, key: object) -> Any:
+    def __getitem__(self, key: object) -> object:
         return self.get(key)
 
     def __setitem__(self, key: object, value: object) -> None:
@@ -276,7 +276,7 @@ class ElementListState(ElementState):
 
     _entries: ListTable
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[object]:
         """Return the values; an empty list if there are none."""
         key = self._key()
         values = self._entries.values(self._contents, key)
@@ -371,7 +371,7 @@ class ExpiringElements(ElementState):
 class ExpiringMapState(ExpiringElements, ElementMapState):
     """A map whose pairs expire one by one."""
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None if there is none or it has expired."""
         aged = self._find(key)
         if aged is None:
@@ -440,7 +440,7 @@ class ExpiringMapState(ExpiringElements, ElementMapState):
 class ExpiringListState(ExpiringElements, ElementListState):
     """A list whose elements expire one by one; see `TtlListState` for their visibility."""
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[object]:
         """Return the elements that have not expired."""
         self._accessed()
         contents, key = self._contents, self._key()

@@ -60,7 +60,7 @@ class Contents(Generic[P]):
         self.tail: bytes | None = None
         self.original = b""
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return a copy of the whole dictionary or list of a key, or None."""
         return self.table.whole(self, key)
 
@@ -299,7 +299,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         """Return the number of a row that comes after all others."""
         return self._store.next_sequence()
 
-    def whole(self, contents: Contents[P], key: object) -> Any:
+    def whole(self, contents: Contents[P], key: object) -> object:
         """Return the whole value of an entry, or None."""
         raise NotImplementedError
 

@@ -65,7 +65,7 @@ class ListTable(ElementTable[ListPart]):
         del element
         contents.put(key, [copied(value) for value in self.values(contents, key)])
 
-    def whole(self, contents: Contents[ListPart], key: object) -> list[Any] | None:
+    def whole(self, contents: Contents[ListPart], key: object) -> list[object] | None:
         """Return the list of a key, or None if it is empty."""
         return self.values(contents, key) or None
 

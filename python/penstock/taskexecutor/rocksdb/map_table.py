@@ -137,7 +137,7 @@ class MapTable(ElementTable[MapPart]):
                     pair = found
                 yield suffix, *pair
 
-    def whole(self, contents: Contents[MapPart], key: object) -> dict[Any, Any] | None:
+    def whole(self, contents: Contents[MapPart], key: object) -> dict[object, object] | None:
         """Return the map of a key, or None if it is empty."""
         return {name: value for _, name, value in self.pairs(contents, key)} or None
 
@@ -176,7 +176,7 @@ class MapTable(ElementTable[MapPart]):
             part.is_complete = True
         return sorted(found.items()), end
 
-    def _read_pair(self, suffix: bytes, data: bytes) -> tuple[Any, Any]:
+    def _read_pair(self, suffix: bytes, data: bytes) -> tuple[object, object]:
         try:
             return read_pair(suffix, data)
         except SerializationError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
@@ -83,7 +83,7 @@ def read_row(tail: bytes, key: bytes, value: bytes) -> tuple[bytes, bytes]:
 
 def entry_of(
     tail: bytes, key: bytes, value: bytes, decode: Callable[[bytes], object]
-) -> tuple[Any, Any]:
+) -> tuple[object, object]:
     """Return key and value of an entry, deserialised by ``decode``."""
     written_key, written_value = read_row(tail, key, value)
     return decode(written_key), decode(written_value)

@@ -240,7 +240,7 @@ class RowStore:
 
     def changed_rows(
         self, table: StateTable, most: int = BATCH_ROWS, last: int | None = None
-    ) -> Iterator[tuple[list[tuple[bytes, bytes]], list[Any]]]:
+    ) -> Iterator[tuple[list[tuple[bytes, bytes]], list[object]]]:
         """Return the changes of a table, as `StateTable.changed_rows` does."""
         return table.changed_rows(self.rows, most, self._batch_bytes, last)
 
@@ -449,11 +449,11 @@ class StoredState(StoredNamespaces):
         """Evict entries of any state, and set how many more there may be."""
         self._store.make_room()
 
-    def namespaces(self) -> Iterator[Any]:
+    def namespaces(self) -> Iterator[object]:
         """Yield the namespaces with rows."""
         return self.stored_namespaces()
 
-    def items(self, contents: StateMap) -> Iterator[tuple[Any, Any]]:
+    def items(self, contents: StateMap) -> Iterator[tuple[object, object]]:
         """Yield every current key and value of a namespace."""
         self._store.write_back()
         tail = contents.tail

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.logs.printed_text import printed_stream
@@ -32,7 +32,7 @@ def create_print_sink(context: OperatorContext, descriptor: operators.PrintSink)
 class PrintSink(StreamOperator):
     """Writes a line for each record, in the text that PyFlink prints."""
 
-    def __init__(self, prefix: str, stream: PrintedStream, text: Callable[[Any], str]) -> None:
+    def __init__(self, prefix: str, stream: PrintedStream, text: Callable[[object], str]) -> None:
         """Create the sink.
 
         Args:

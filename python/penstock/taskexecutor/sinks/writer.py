@@ -71,7 +71,7 @@ class CommittableEmitter(StreamOperator):
         """Write the buffered records."""
         raise NotImplementedError(type(self).__name__ + ".flush")
 
-    def prepare_commit(self) -> Iterable[Any] | None:
+    def prepare_commit(self) -> Iterable[object] | None:
         """Return the committables since the last call; None for a sink that does not commit."""
         raise NotImplementedError(type(self).__name__ + ".prepare_commit")
 
@@ -153,7 +153,7 @@ class SinkWriterOperator(CommittableEmitter):
         """Flush the writer."""
         self.writer.flush(end_of_input)
 
-    def prepare_commit(self) -> Iterable[Any] | None:
+    def prepare_commit(self) -> Iterable[object] | None:
         """Return the writer's committables, or None without a committer."""
         if not isinstance(self.sink, SupportsCommitter):
             return None

@@ -26,6 +26,7 @@ from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 from penstock.taskexecutor.sources.turns import BatchTurns, Turns, batch_limit
 
 if TYPE_CHECKING:
+    from penstock.common.types import Row
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -102,7 +103,7 @@ class _RowRange(SourceOperator):
         self.next += len(part)
         return len(part)
 
-    def _decoded(self) -> list[Any] | ColumnBatch:
+    def _decoded(self) -> list[Row] | ColumnBatch:
         """Return some rows from the next one on, all of one batch."""
         number = bisect_right(self.ends, self.next)
         if number != self.number_of_batch:

@@ -32,7 +32,7 @@ class HeapReducingState(HeapState):
         HeapState.__init__(self, context, table, check)
         self._reduce = reduce
 
-    def get(self) -> Any:
+    def get(self) -> object:
         """Return the fold, or None if nothing was added."""
         key = self._key()
         fold = self._keys.get(key)
@@ -83,7 +83,7 @@ class HeapAggregatingState(HeapState):
         self._add = add
         self._get_result = function.get_result
 
-    def get(self) -> Any:
+    def get(self) -> object:
         """Return the result of the accumulator, or None if nothing was added."""
         key = self._key()
         accumulator = self._keys.get(key)

@@ -152,7 +152,7 @@ class HeapState:
         """The name of the state's descriptor."""
         return self._table.name
 
-    def _key(self) -> Any:
+    def _key(self) -> object:
         """Return the current key.
 
         Raises:
@@ -201,7 +201,7 @@ class HeapState:
 class HeapValueState(HeapState):
     """One value."""
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """Return the value, or None."""
         key: Any = self._context.current_key
         if key is self._context.no_key:
@@ -259,7 +259,7 @@ def map_key(key: Any) -> Any:
 class ListOperations(HeapState):
     """Methods of a list state that do not depend on expiry."""
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[object]:
         """Return the values; empty if there are none."""
         raise NotImplementedError(type(self).__name__ + ".get")
 
@@ -291,11 +291,11 @@ class MapOperations(HeapState):
     ``keys``, ``values`` and ``items`` iterate over the result of ``_map``.
     """
 
-    def _map(self) -> dict[Any, Any]:
+    def _map(self) -> dict[object, object]:
         """Return the readable pairs."""
         raise NotImplementedError(type(self).__name__ + "._map")
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None."""
         raise NotImplementedError(type(self).__name__ + ".get")
 
@@ -397,7 +397,7 @@ class MapOperations(HeapState):
 class HeapListState(ListOperations):
     """A list of values."""
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[object]:
         """Return the values; empty if there are none."""
         key = self._key()
         values = self._keys.get(key)
@@ -441,10 +441,10 @@ class HeapListState(ListOperations):
 class HeapMapState(MapOperations):
     """A dictionary; keys compare as in Python, but NaN equals NaN."""
 
-    def _map(self) -> dict[Any, Any]:
+    def _map(self) -> dict[object, object]:
         return self._keys.get(self._key()) or {}
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None."""
         current: Any = self._context.current_key
         if current is self._context.no_key:

@@ -50,7 +50,7 @@ class _IsolatedState:
 class IsolatedListState(_IsolatedState):
     """A list of values."""
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[object]:
         """Return copies of the values; empty if there are none."""
         copied = self._copied
         return [copied(value) for value in self._state.get()]
@@ -92,7 +92,7 @@ class Copies(Collection[Any]):
 class IsolatedFoldingState(_IsolatedState):
     """A fold or an accumulator into which values are added."""
 
-    def get(self) -> Any:
+    def get(self) -> object:
         """Return a copy of the fold or of the accumulator's result; None if nothing was added."""
         return self._copied(self._state.get())
 

@@ -125,7 +125,7 @@ class EncodedValues(Sequence[Any]):
         return f"EncodedValues.of({list(self)!r})"
 
 
-def entries_of(data: bytes) -> Iterator[tuple[Any, Any, Any]]:
+def entries_of(data: bytes) -> Iterator[tuple[object, object, object]]:
     """Yield the entries of a key group as (namespace, key, value)."""
     reader = Reader(data)
     namespace = None

@@ -116,7 +116,7 @@ class FilterFields:
             raise WrongArgumentError(problem)
 
 
-def _problem(columns: dict[str, Any], path: Sequence[str]) -> str | None:
+def _problem(columns: dict[str, object], path: Sequence[str]) -> str | None:
     """Return what is wrong with a field of an entry; None if a part before it is None."""
     found: Any = columns
     for depth, name in enumerate(path):

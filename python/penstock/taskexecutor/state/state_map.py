@@ -117,7 +117,7 @@ class StateMap:
             self._touch(position)
             self._entries[position] = (key, value)
 
-    def increase(self, key: object, number: object) -> Any:
+    def increase(self, key: object, number: object) -> object:
         """Add an integer to that of a key and return the sum.
 
         Return None, without a change, if the key is missing, if one of both is not an integer, or
@@ -194,7 +194,7 @@ class StateMap:
         # Last, since it may run user code.
         self._entries.clear()
 
-    def keys(self) -> list[Any]:
+    def keys(self) -> list[object]:
         """Return the keys, as a list."""
         if self.is_stored:
             return [key for key, _ in self]

@@ -352,7 +352,7 @@ class StateTable:
             else:
                 contents.put(key, value)
 
-    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[object, object, object]]:
         """Yield every entry as (namespace, key, value)."""
         for found in self.namespaces():
             for key, value in found:

@@ -79,7 +79,7 @@ class TimeToLive:
         """Return whether an entry written or touched at ``written_ms`` may still be read."""
         return self.return_expired or not self.expired(written_ms)
 
-    def unexpired(self, stored: object) -> Any:
+    def unexpired(self, stored: object) -> object:
         """Return the unexpired part of a value, list or map.
 
         Returns:

@@ -69,7 +69,7 @@ class TtlState(HeapState):
         if self._ttl.on_read:
             aged.time_ms = self._ttl.now()
 
-    def _get_value(self) -> Any:
+    def _get_value(self) -> object:
         self._accessed()
         aged = self._keys.get(self._key())
         if aged is None:
@@ -94,7 +94,7 @@ class TtlState(HeapState):
 class TtlValueState(TtlState):
     """One value that expires."""
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """Return the value, or None if there is none or it has expired."""
         value = self._get_value()
         self._lend(None, value)
@@ -117,7 +117,7 @@ class TtlListState(ListOperations, TtlState):
     the life of the others.
     """
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[object]:
         """Return the readable elements."""
         self._accessed()
         key = self._key()
@@ -167,7 +167,7 @@ class TtlListState(ListOperations, TtlState):
 class TtlMapState(MapOperations, TtlState):
     """A dictionary whose pairs expire one by one."""
 
-    def _map(self) -> dict[Any, Any]:
+    def _map(self) -> dict[object, object]:
         self._accessed()
         content = self._keys.get(self._key())
         if content is None:
@@ -185,7 +185,7 @@ class TtlMapState(MapOperations, TtlState):
             self._remove(content, key)
         return visible
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """Return the value of a key, or None if there is none or it has expired."""
         aged = self._find(key)
         if aged is None:
@@ -267,7 +267,7 @@ class TtlReducingState(TtlState):
         super().__init__(context, table, ttl, check)
         self._reduce = reduce
 
-    def get(self) -> Any:
+    def get(self) -> object:
         """Return the fold, or None if nothing was added or it has expired."""
         fold = self._get_value()
         self._lend(None, fold)
@@ -292,7 +292,7 @@ class TtlAggregatingState(TtlState):
         super().__init__(context, table, ttl)
         self._function = function
 
-    def get(self) -> Any:
+    def get(self) -> object:
         """Return the result of the accumulator, or None if nothing was added or it has expired."""
         accumulator = self._get_value()
         if accumulator is None:

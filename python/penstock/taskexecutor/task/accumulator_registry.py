@@ -31,7 +31,7 @@ class AccumulatorRegistry:
         self._accumulators: dict[str, Accumulator[Any, Any]] = {}
         self._on_first = on_first
 
-    def add(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+    def add(self, name: str, accumulator: Accumulator[object, object]) -> None:
         """Register an accumulator.
 
         Raises:
@@ -51,7 +51,7 @@ class AccumulatorRegistry:
             self._on_first()
         self._accumulators[name] = accumulator
 
-    def get(self, name: str) -> Accumulator[Any, Any] | None:
+    def get(self, name: str) -> Accumulator[object, object] | None:
         """Return the accumulator of that name, or None."""
         return self._accumulators.get(name)
 

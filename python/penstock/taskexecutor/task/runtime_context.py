@@ -119,11 +119,11 @@ class StreamingRuntimeContext(RuntimeContext):
         """Return the store of non-keyed state."""
         return FunctionOperatorStateStore(self._operator)
 
-    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+    def add_accumulator(self, name: str, accumulator: Accumulator[object, object]) -> None:
         """Register an accumulator of the job."""
         self._operator.accumulators.add(name, accumulator)
 
-    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+    def get_accumulator(self, name: str) -> Accumulator[object, object] | None:
         """Return the task's accumulator of that name, or None."""
         return self._operator.accumulators.get(name)
 

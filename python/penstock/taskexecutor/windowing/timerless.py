@@ -93,7 +93,7 @@ def _keeps_rows(context: OperatorContext, descriptor: operators.Window) -> bool:
     return context.keyed_state.keeps_elements and not is_folded
 
 
-def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int, Any, Any]:
+def keeping(context: OperatorContext, descriptor: operators.Window) -> tuple[int, object, object]:
     """Return how records are stored, the function that adds one, and the accumulator's factory."""
     fold: Any = descriptor.function
     if descriptor.function_kind == "reduce":

@@ -48,27 +48,27 @@ class WindowStateStore:
         self._namespace = namespace
         self._allowed = allowed
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> Any:
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> object:
         """Return a state of one value."""
         return self._state(state_descriptor)
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> Any:
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> object:
         """Return a list state."""
         return self._state(state_descriptor)
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> Any:
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> object:
         """Return a map state."""
         return self._state(state_descriptor)
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> Any:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> object:
         """Return a state of one value into which others are folded."""
         return self._state(state_descriptor)
 
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> Any:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> object:
         """Return an accumulator with a view of its result."""
         return self._state(state_descriptor)
 
-    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> Any:
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> object:
         """Return an accumulator into which values are folded."""
         return self._state(state_descriptor)
 
@@ -90,7 +90,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         self._opened = OpenedStates(self._open_state)
         self.current_window: Any = None
 
-    def window(self) -> Any:
+    def window(self) -> object:
         """Return the window."""
         return self.current_window
 

@@ -72,7 +72,7 @@ class AggregateCalls:
             return group
         return in_present_form(self.noted, group, self._dictionaries)
 
-    def arguments(self, batch: pa.RecordBatch) -> list[list[Any]]:
+    def arguments(self, batch: pa.RecordBatch) -> list[list[object]]:
         """Return, for each call, its arguments for each row; None where the row is left out."""
         return [self.arguments_of(batch, place) for place in range(len(self.calls))]
 

@@ -75,7 +75,7 @@ class MatchValues:
             for measure in self._specification.measures
         )
 
-    def _value(self, expression: Expression, rows: tuple[_Matched, ...]) -> Any:
+    def _value(self, expression: Expression, rows: tuple[_Matched, ...]) -> object:
         return self._evaluator.column(expression, self._batch(rows))[0].as_py()
 
     def _batch(self, rows: tuple[_Matched, ...]) -> pa.RecordBatch:
@@ -83,7 +83,7 @@ class MatchValues:
         buffer.add(INSERT, [self._read(r, rows) for r in self._specification.references])
         return buffer.take()
 
-    def _read(self, reference: Reference, rows: tuple[_Matched, ...]) -> Any:
+    def _read(self, reference: Reference, rows: tuple[_Matched, ...]) -> object:
         if reference.variable is None:
             found = [row for _, row in rows]
         else:
@@ -111,7 +111,7 @@ class _AggregateOfRows:
         self._input = input
         self._evaluator = Evaluator((), session)
 
-    def result(self, rows: list[_Row]) -> Any:
+    def result(self, rows: list[_Row]) -> object:
         """Return the result over some rows."""
         (accumulator,) = self._calls.accumulators
         value = accumulator.create()
@@ -121,7 +121,7 @@ class _AggregateOfRows:
                 value = accumulator.add(value, *given)
         return accumulator.result(value)
 
-    def _argument(self, argument: Expression, row: _Row) -> Any:
+    def _argument(self, argument: Expression, row: _Row) -> object:
         if isinstance(argument, Column):
             return row[argument.index]
         return self._evaluator.column(argument, _one_row(self._input, row))[0].as_py()

@@ -54,7 +54,7 @@ class Descending:
         return hash(self.value)
 
 
-def _descending(value: Any) -> Any:
+def _descending(value: Any) -> object:
     """Return a value whose order is the reverse; of integers a number, which compares faster."""
     return -value if type(value) is int else Descending(value)
 

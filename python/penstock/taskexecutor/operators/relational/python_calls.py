@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.table.types import DataType
+    from penstock.table.udf import UserDefinedFunctionWrapper
     from penstock.table.user_functions import FunctionContext
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -57,7 +58,7 @@ class PythonCalls:
                 if isinstance(part, PythonCall):
                     self.register_function(part.function)
 
-    def register_function(self, wrapper: Any) -> None:
+    def register_function(self, wrapper: UserDefinedFunctionWrapper) -> None:
         """Note a function, which is opened and closed once."""
         if not any(wrapper.function is known.function for known in self._functions):
             self._functions.append(wrapper)

@@ -142,7 +142,7 @@ def _times_of(versions: list[Any]) -> list[int]:
     return [time for time, _ in versions]
 
 
-def _needed(versions: list[Any], timestamp: int) -> list[Any]:
+def _needed(versions: list[Any], timestamp: int) -> list[object]:
     """Return the versions that later left rows may join: the last past one and those after it."""
     last = bisect_right(_times_of(versions), timestamp) - 1
     return versions[max(last, 0) :]
