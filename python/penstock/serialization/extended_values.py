@@ -21,7 +21,12 @@ from typing import Any, ClassVar
 from penstock.common.exception_deadline import described_in_time, text_in_time
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
-from penstock.errors import CorruptStreamError, PenstockError, SerializationError
+from penstock.errors import (
+    CancelTaskError,
+    CorruptStreamError,
+    PenstockError,
+    SerializationError,
+)
 from penstock.serialization.class_reference import is_own, reference_of, resolve
 from penstock.serialization.code_pickle import OWN_REDUCERS, CodePickler
 from penstock.serialization.former_layouts import (
@@ -376,6 +381,8 @@ def _pickle(value: Any) -> tuple[int, Any]:
     out = io.BytesIO()
     try:
         _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(value)
+    except CancelTaskError:
+        raise  # it interrupts the thread wherever that is
     except Exception as error:
         hint = (
             "; a function that has a yield belongs in flat_map, since map emits what it returns"

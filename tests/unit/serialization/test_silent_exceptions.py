@@ -1,4 +1,4 @@
-"""Values whose pickling raises an exception whose ``__str__`` never returns.
+"""Values whose pickling raises: an exception whose ``__str__`` never returns, or the end of a task.
 
 Method: a small deadline; the method waits for an event that the test sets at its end.
 """
@@ -8,7 +8,7 @@ import threading
 import pytest
 from penstock.common import exception_deadline
 from penstock.common.typeinfo import Types
-from penstock.errors import SerializationError
+from penstock.errors import CancelTaskError, SerializationError
 from penstock.serialization.codec import codec_for
 from penstock.serialization.extended_values import PICKLE, rebuild_value, reduce_value
 from penstock.serialization.key_form import form_of
@@ -138,3 +138,12 @@ def test_texts_of_other_exceptions_are_whole(error, monkeypatch):
     monkeypatch.setattr(exception_deadline, "DESCRIPTION_TIME_S", PATIENCE_S)
     assert exception_deadline.text_in_time(error) == str(error)
     assert exception_deadline.described_in_time(error) == f"{type(error).__name__}: {error}"
+
+
+def test_the_end_of_a_task_is_not_a_fault_of_a_value():
+    class Interrupted:
+        def __reduce__(self):
+            raise CancelTaskError
+
+    with pytest.raises(CancelTaskError):
+        reduce_value(Interrupted())
