@@ -149,17 +149,15 @@ class LocalFileSystem:
 
     def delete_directory(self, path: str) -> None:
         """Delete a directory with its content."""
-        for is_last in (*[False] * _DELETIONS, True):
+        left = _DELETIONS
+        while self.exists(path):
             try:
                 shutil.rmtree(_local(path))
-            except FileNotFoundError:
-                # The path, or a file that its writer has deleted meanwhile.
-                if not self.exists(path):
-                    return
             except OSError as error:
-                # A task that was not yet notified has just created a file.
-                if is_last or error.errno != errno.ENOTEMPTY:
+                # A task that was not yet notified has just created or deleted a file.
+                if left == 0 or error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
                     raise
+                left -= 1
             else:
                 return
 
