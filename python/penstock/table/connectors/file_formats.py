@@ -354,9 +354,10 @@ def _pieces(file: Any, count: int, what: FileRange) -> Iterator[tuple[int, int]]
     Savepoints of 1.0 contain the number of a piece instead: the positions of all pieces but the
     first are not below the count of pieces.
     """
+    size = file.size()
     first = what.start if what.start < count else 0
     for number in range(first, count):
-        position = count + number * (file.size() - count) // count
+        position = count + number * (size - count) // count
         if number == what.start:
             position = number
         if what.start <= position < what.end:
