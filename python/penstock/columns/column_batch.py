@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.columns.batch_schema import batch_column, batch_schema, fields_of
@@ -13,7 +14,7 @@ from penstock.formats.arrow_columns import ColumnMisfit, column_values
 from penstock.formats.arrow_types import arrow_library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.common.typeinfo import TypeInformation
 
@@ -122,6 +123,20 @@ class ColumnBatch:
                 if kind:
                     row.set_row_kind(_KINDS[kind])
         return rows
+
+    def handed_over(self) -> Iterator[Any]:
+        """Yield the records of `rows`, and keep none.
+
+        State could not tell a list's reference from one by which a function may change a row, and
+        would copy the row in the end.
+        """
+        rows = self.rows()
+        rows.reverse()
+        return map(rows.pop, repeat(-1, len(rows)))
+
+    def records(self) -> Iterator[tuple[Any, int]]:
+        """Yield the records, as `handed_over` does, with their timestamps."""
+        return zip(self.handed_over(), self.timestamp_list(), strict=True)
 
     def slice(self, offset: int, length: int | None = None) -> Self:
         """Return some consecutive records; nothing is copied."""

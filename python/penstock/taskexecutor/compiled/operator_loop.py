@@ -17,7 +17,6 @@ decides between which chained operators values are copied.
 
 from __future__ import annotations
 
-from itertools import repeat
 from sys import exc_info
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .value_copies import ValueCopier  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from penstock.columns.column_batch import ColumnBatch
 
@@ -34,12 +33,6 @@ MIN_TIMESTAMP: int = -(2**63)
 
 #: The watermark after which no record follows.
 MAX_TIMESTAMP: int = 2**63 - 1
-
-
-def handed_over(rows: list[Any]) -> Iterator[Any]:
-    """Yield the rows of a list and keep none: state copies rows that it believes to be held."""
-    rows.reverse()
-    return map(rows.pop, repeat(-1, len(rows)))
 
 
 class Output:
@@ -57,10 +50,9 @@ class Output:
     def collect_batch(self, batch: ColumnBatch) -> None:
         """Emit the records of a ColumnBatch, here as objects."""
         if type(batch.timestamps) is int:
-            self.collect_all(handed_over(batch.rows()), batch.timestamps)
+            self.collect_all(batch.handed_over(), batch.timestamps)
         else:
-            rows = handed_over(batch.rows())
-            for value, timestamp in zip(rows, batch.timestamp_list(), strict=True):
+            for value, timestamp in batch.records():
                 self.collect(value, timestamp)
 
     def collect_side(self, tag_id: str, value: object, timestamp: int) -> None:
@@ -100,10 +92,9 @@ class Input:
         and must produce the same results.
         """
         if type(batch.timestamps) is int:
-            self.process_all(handed_over(batch.rows()), batch.timestamps)
+            self.process_all(batch.handed_over(), batch.timestamps)
         else:
-            rows = handed_over(batch.rows())
-            for value, timestamp in zip(rows, batch.timestamp_list(), strict=True):
+            for value, timestamp in batch.records():
                 self.process(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:

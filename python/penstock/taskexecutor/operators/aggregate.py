@@ -143,7 +143,7 @@ class KeyedAggregateOperator(FunctionOperator):
         if keyed is not None:
             self._process_columns(batch, keyed, self.folds)
             return
-        for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
+        for value, timestamp in batch.records():
             self._process_one(value, timestamp)
 
     def _process_columns(self, batch: ColumnBatch, keyed: Keyed, folds: GroupedFolds) -> None:

@@ -77,7 +77,7 @@ class RescaledInput:
                     if own is not None:
                         target.process_batch(own)
                     continue
-                for value, timestamp in zip(batch.rows(), batch.timestamp_list(), strict=True):
+                for value, timestamp in batch.records():
                     if is_own is None or is_own(value):
                         target.process(value, timestamp)
                 continue

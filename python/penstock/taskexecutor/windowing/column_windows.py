@@ -216,7 +216,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             self.late_records_dropped.inc(int(counts.sum()))
             return
         late = batch.filter(pa.array(is_late))
-        for value, timestamp in zip(late.rows(), late.timestamp_list(), strict=True):
+        for value, timestamp in late.records():
             self.take_late(value, timestamp)
 
     def _emission(self) -> Callable[..., None]:
