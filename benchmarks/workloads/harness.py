@@ -245,7 +245,10 @@ def write_document(
     RESULTS.mkdir(exist_ok=True)
     document = {
         **origin(),
-        "command": " ".join(["python", *sys.argv]),
+        # A path of one machine says nothing elsewhere.
+        "command": " ".join(
+            "FOLDER" if Path(word).is_absolute() else word for word in ["python", *sys.argv]
+        ),
         "peers": peers or {},
         **more,
         "rows": rows,
