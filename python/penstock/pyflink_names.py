@@ -136,13 +136,13 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
             "PlanReference Schema StatementSet TableAggregateFunction TableDescriptor TableResult"
         ),
         "table.catalog": "Catalog CatalogDescriptor",
+        "flink_1": "BatchTableEnvironment",
         "table.types": "DataType RowField RowType",
         "table.udf": "UserDefinedFunctionWrapper udaf udtaf",
     },
     "table.table_pipeline": {"table": "CompiledPlan ExplainDetail TableResult"},
     "table.table_result": {"common": "JobClient"},
     "table.table_schema": {"table.types": "DataType"},
-    "table.types": {"common": "Row RowKind"},
     "table.udf": {
         "metrics": "MetricGroup",
         "table": "Expression",

@@ -79,6 +79,7 @@ __all__ = [
     "Duration",
     "Encoder",
     "ExecutionConfig",
+    "ExecutionMode",
     "InputDependencyConstraint",
     "Instant",
     "JobClient",

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.flink_1 import say_once
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.table_config import TableConfig
 from penstock.table.table_environment import TableEnvironment
@@ -32,6 +33,10 @@ class BatchTableEnvironment(TableEnvironment):
                 mode.
             WrongArgumentError: The settings or the options are of another class.
         """
+        say_once(
+            "BatchTableEnvironment",
+            "use TableEnvironment.create(EnvironmentSettings.in_batch_mode())",
+        )
         if execution_environment is not None:
             raise InvalidProgramError(
                 "BatchTableEnvironment.create: an execution environment was of the DataSet API; "

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.serialization import Encoder
 from penstock.connectors.files.buckets import DefaultRollingPolicy
+from penstock.flink_1 import say_once
 
 if TYPE_CHECKING:
     from typing import Self
@@ -16,6 +17,7 @@ class SimpleStringEncoder(Encoder):
 
     def __init__(self, charset_name: str = "UTF-8") -> None:
         """Create an encoder."""
+        say_once("SimpleStringEncoder", "use Encoder.simple_string_encoder()")
         super().__init__(charset_name)
 
 

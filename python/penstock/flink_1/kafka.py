@@ -15,6 +15,7 @@ from penstock.connectors.kafka.sink import KafkaSink
 from penstock.connectors.kafka.source import KafkaSource
 from penstock.datastream.functions.source_sink import SinkFunction, SourceFunction
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.flink_1 import say_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +59,7 @@ class FlinkKafkaConsumerBase(SourceFunction):
         Raises:
             WrongArgumentError: The schema is invalid.
         """
+        say_once("FlinkKafkaConsumer", "use KafkaSource, by KafkaSource.builder()")
         given: Any = deserialization_schema
         if not isinstance(given, DeserializationSchema):
             raise WrongArgumentError(
@@ -186,6 +188,7 @@ class FlinkKafkaProducerBase(SinkFunction):
         Raises:
             WrongArgumentError: The schema or the semantic is invalid.
         """
+        say_once("FlinkKafkaProducer", "use KafkaSink, by KafkaSink.builder()")
         given: Any = serialization_schema
         if not isinstance(given, SerializationSchema):
             raise WrongArgumentError(

@@ -12,12 +12,14 @@ from penstock.datastream.state_backend import (
     HashMapStateBackend,
 )
 from penstock.errors import InvalidProgramError
+from penstock.flink_1 import say_once
 
 if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
 
 _DEFAULT_MAX_STATE_SIZE: Final = 5 * 1024 * 1024
 _THRESHOLD: Final = 20 * 1024
+_FOLDER: Final = f"and the option {checkpointing.FOLDER.key}"
 
 
 class MemoryStateBackend(HashMapStateBackend):
@@ -34,6 +36,7 @@ class MemoryStateBackend(HashMapStateBackend):
         j_memory_state_backend: None = None,
     ) -> None:
         """Create a description."""
+        say_once("MemoryStateBackend", "use HashMapStateBackend")
         if j_memory_state_backend is not None:
             requires_jvm("MemoryStateBackend(java_backend)", "pass no Java object")
         super().__init__()
@@ -76,6 +79,8 @@ class FsStateBackend(HashMapStateBackend):
         Raises:
             InvalidProgramError: There is no folder.
         """
+        if not isinstance(self, _Folder):
+            say_once("FsStateBackend", f"use HashMapStateBackend, {_FOLDER}")
         if j_fs_state_backend is not None:
             requires_jvm("FsStateBackend(java_backend)", "pass no Java object")
         super().__init__()
@@ -112,6 +117,10 @@ class FsStateBackend(HashMapStateBackend):
             )
 
 
+class _Folder(FsStateBackend):
+    """The folder of a RocksDBStateBackend."""
+
+
 class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
     """Keeps state in RocksDB and checkpoints in files."""
 
@@ -127,6 +136,7 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         Raises:
             InvalidProgramError: There is neither.
         """
+        say_once("RocksDBStateBackend", f"use EmbeddedRocksDBStateBackend, {_FOLDER}")
         super().__init__(enable_incremental_checkpointing, j_rocks_db_state_backend)
         if checkpoint_data_uri is None and checkpoint_stream_backend is None:
             raise InvalidProgramError("a RocksDBStateBackend needs a checkpoint_data_uri")
@@ -135,7 +145,7 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
 
     def get_checkpoint_backend(self) -> Any:
         """Return the backend that sets the storage of checkpoints."""
-        return self._checkpoint_backend or FsStateBackend(self._folder)
+        return self._checkpoint_backend or _Folder(self._folder)
 
     def get_number_of_transfering_threads(self) -> int:
         """Return the number of threads that copy files of checkpoints."""

@@ -40,20 +40,18 @@ _MODULES = {
     "TableResult": "table_result",
     "TableSchema": "table_schema",
     "WindowGroupedTable": "grouped_tables",
+    # Of Flink 1.
+    "BatchTableEnvironment": "penstock.flink_1",
+    "CsvTableSink": "penstock.flink_1",
+    "CsvTableSource": "penstock.flink_1",
+    "TableSink": "penstock.flink_1",
+    "TableSource": "penstock.flink_1",
+    "WriteMode": "penstock.flink_1",
 }
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
-    {
-        **_MODULES,
-        # Of Flink 1.
-        "BatchTableEnvironment": "penstock.flink_1",
-        "CsvTableSink": "penstock.flink_1",
-        "CsvTableSource": "penstock.flink_1",
-        "TableSink": "penstock.flink_1",
-        "TableSource": "penstock.flink_1",
-        "WriteMode": "penstock.flink_1",
-    },
+    _MODULES,
     (
         "catalog",
         "changelog_mode",

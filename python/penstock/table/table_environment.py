@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from penstock.table.resolved_schema import ResolvedSchema
     from penstock.table.statement_execution import StatementExecution
     from penstock.table.statement_set import StatementSet
+    from penstock.table.stream_table_environment import StreamTableEnvironment
     from penstock.table.table_context import PlannedTable
     from penstock.table.table_descriptor import TableDescriptor
     from penstock.table.table_pipeline import TablePipeline
     from penstock.table.table_result import TableResult
     from penstock.table.types import DataType, RowType
 
-__all__ = ["TableEnvironment"]
+__all__ = ["StreamTableEnvironment", "TableEnvironment"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """The data types of SQL and the Table API, and ``DataTypes``, which creates them."""
 
+from penstock.common.types import Row, RowKind
 from penstock.table.data_types import DataTypes
 from penstock.table.interval_types import (
     DayTimeIntervalType,
@@ -67,7 +68,9 @@ __all__ = [
     "NumericType",
     "RawType",
     "Resolution",
+    "Row",
     "RowField",
+    "RowKind",
     "RowType",
     "SmallIntType",
     "TimeAttribute",

@@ -3,7 +3,7 @@
 from types import ModuleType
 
 import pytest
-from penstock import pyflink_names
+from penstock import flink_1, pyflink_names
 from penstock.common import Duration, Types
 from penstock.common.serialization import Encoder, SimpleStringEncoder
 from penstock.datastream import StreamExecutionEnvironment
@@ -88,3 +88,32 @@ def test_settings_without_effect():
     assert config.enable_sysout_logging() is config
     assert not config.is_sysout_logging_enabled()
     assert config.get_default_input_dependency_constraint().name == "ANY"
+
+
+#: Names of ``import *`` that only PyFlink 1 had, by module.
+STARS = {
+    "common": "ExecutionMode",
+    "datastream": (
+        "ExternalizedCheckpointCleanup FsStateBackend MemoryStateBackend RocksDBStateBackend "
+        "TimeCharacteristic"
+    ),
+    "datastream.connectors": (
+        "DefaultRollingPolicy FileEnumeratorProvider FileSink FileSource FileSourceBuilder "
+        "FileSplitAssignerProvider FlinkKafkaConsumer FlinkKafkaProducer JdbcConnectionOptions "
+        "JdbcExecutionOptions JdbcSink NumberSequenceSource OutputFileConfig PulsarSource "
+        "PulsarSourceBuilder RMQConnectionConfig RMQSink RMQSource RollingPolicy StartCursor "
+        "StopCursor StreamFormat StreamingFileSink"
+    ),
+    "table": "BatchTableEnvironment CsvTableSink CsvTableSource TableSink TableSource WriteMode",
+    "table.table_environment": "StreamTableEnvironment",
+    "table.types": "Row RowKind",
+}
+
+
+@pytest.mark.parametrize("name", STARS)
+def test_import_of_everything_brings_former_names_and_no_warning(name, caplog, monkeypatch):
+    monkeypatch.setattr(flink_1, "_said", set())
+    found = {}
+    exec(f"from penstock.{name} import *", found)
+    assert [one for one in STARS[name].split() if one not in found] == []
+    assert caplog.messages == []

@@ -111,11 +111,14 @@ def test_the_log_says_once_what_to_write_instead(env, caplog, monkeypatch):
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             env.set_restart_strategy(RestartStrategies.no_restart())
-            assert flink_1.Semantic is not None
+            RocksDBStateBackend("file:///checkpoints").write_to(env.get_configuration())
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 2
     assert "restart-strategy.type" in said[0]
-    assert said[1] == "Semantic is of Flink 1 and deprecated: use DeliveryGuarantee"
+    assert said[1] == (
+        "RocksDBStateBackend is of Flink 1 and deprecated: use EmbeddedRocksDBStateBackend, and "
+        "the option execution.checkpointing.dir"
+    )
 
 
 def test_schemas_are_found_where_they_were():
