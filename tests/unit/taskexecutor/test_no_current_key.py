@@ -33,7 +33,7 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError
 from penstock.network import runtime
 from penstock.testing import PipelineTestHarness, ProcessFunctionTestHarnesses
@@ -341,6 +341,44 @@ def test_a_watermark_has_no_key(backend):
 def test_state_of_initialize_state_has_the_key_of_each_element_without_an_open():
     found = run(lambda stream, function: stream.map(function), Called())
     assert found == [(None, 1), ("a", 10), (None, 3), ("a", 30), (None, 6)]
+
+
+class SumOfState(Sum):
+    """Counts the records of each key in a state of its own, in all methods of the fold."""
+
+    def open(self, runtime_context):
+        self.state = runtime_context.get_state(ValueStateDescriptor("kept", LONG))
+
+    def create_accumulator(self):
+        return 100 * (self.state.value() or 0)
+
+    def add(self, value, accumulator):
+        self.state.update((self.state.value() or 0) + 1)
+        return accumulator + value[1]
+
+    def get_result(self, accumulator):
+        return accumulator, self.state.value()
+
+
+@pytest.mark.parametrize("backend", list(BACKENDS))
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        TumblingEventTimeWindows.of(Time.milliseconds(10)),
+        EventTimeSessionWindows.with_gap(Time.milliseconds(5)),
+    ],
+    ids=["tumbling", "sessions"],
+)
+def test_the_fold_of_a_window_has_the_key_of_its_record(assigner, backend):
+    harness = PipelineTestHarness(BACKENDS[backend])
+    windows = harness.source("in").key_by(key).window(assigner)
+    harness.sink("out", windows.aggregate(SumOfState()))
+    with harness:
+        for number, element in enumerate([("a", 1), (None, 2), ("a", 3)]):
+            harness.process_element("in", element, number)
+        harness.process_element("in", (None, 4), 50)
+        harness.process_watermark("in", 100)
+        assert sorted(harness.values("out")) == [(2, 2), (4, 2), (104, 2)]
 
 
 @pytest.mark.parametrize("kind", list(STATES))

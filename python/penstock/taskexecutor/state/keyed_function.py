@@ -41,6 +41,12 @@ def keyed(
     return with_key
 
 
+def may_have_state(fold: object) -> bool:
+    """Return whether the function of a fold overrides ``open``, or has ``initialize_state``."""
+    opened = getattr(type(fold), "open", None)
+    return opened not in (None, Function.open) or isinstance(fold, CheckpointedFunction)
+
+
 def keyed_fold(
     context: OperatorContext, user_function: object, fold: Callable[[object, object], object]
 ) -> Callable[[object, object], object]:
@@ -49,10 +55,8 @@ def keyed_fold(
     Only functions that override ``open`` or have ``initialize_state`` are wrapped, as folds run for
     each record.
     """
-    opened = getattr(type(user_function), "open", None)
-    has_state = opened not in (None, Function.open)
     keys = context.key_reader()
-    if keys is None or not (has_state or isinstance(user_function, CheckpointedFunction)):
+    if keys is None or not may_have_state(user_function):
         return fold
     read = keys.read
     state = context.keyed_state

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.aggregates.named import NamedAggregates
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
     EventTimeTrigger,
@@ -29,6 +30,7 @@ from penstock.taskexecutor.compiled import (
     TimerlessWindowLoop,
     emit_results,
 )
+from penstock.taskexecutor.state.keyed_function import may_have_state
 from penstock.taskexecutor.windowing.window_functions import (
     WindowContext,
     close_functions,
@@ -73,7 +75,18 @@ def fires_at_end(context: OperatorContext, descriptor: operators.Window) -> bool
     if type(trigger) is PurgingTrigger and not descriptor.lateness_ms:
         # Without lateness a window is dropped when it fires, whether the trigger purges or not.
         trigger = trigger.nested_trigger
-    return not context.is_batch and type(trigger) is EventTimeTrigger and descriptor.evictor is None
+    return (
+        not context.is_batch
+        and type(trigger) is EventTimeTrigger
+        and descriptor.evictor is None
+        and not _fold_may_have_state(descriptor)
+    )
+
+
+def _fold_may_have_state(descriptor: operators.Window) -> bool:
+    """Return whether the fold may use state, which needs the current key in all its methods."""
+    fold = window_functions(descriptor)[0]
+    return may_have_state(fold) and not isinstance(fold, NamedAggregates)
 
 
 def _tumbles(assigner: Any) -> bool:
