@@ -162,7 +162,7 @@ def test_executors_without_penstock_are_named(name: str, master: str, tmp_path: 
     python = str(tmp_path / "bare" / "bin" / "python")
     outcome = run_program([PROGRAMS, name, master, ""], PYSPARK_PYTHON=python)
     assert outcome.code != 0
-    assert f"'{python}', has no penstock: install it there" in outcome.err
+    assert f"'{python}', cannot import penstock: install penstock-engine there" in outcome.err
 
 
 @pytest.mark.slow

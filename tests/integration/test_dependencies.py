@@ -313,7 +313,9 @@ def test_an_interpreter_without_penstock_is_named(environment, tmp_path):
     python = str(tmp_path / "bare" / "bin" / "python")
     env = environment()
     env.set_python_executable(python)
-    with pytest.raises(NoResourceAvailableError, match=r"has no penstock .* install penstock=="):
+    with pytest.raises(
+        NoResourceAvailableError, match=r"has no penstock .* install penstock-engine=="
+    ):
         results(env, str)
 
 

@@ -61,6 +61,9 @@ def test_extras_are_those_of_the_distribution() -> None:
     }
     assert len(named) > 40
     assert {distribution for _, distribution, _ in named} == {project["name"]}, named
+    others = re.compile(r"\bpenstock[=<>~]=|\bpip install (-\S+ )*['\"]?penstock\b(?!-engine)")
+    texts |= {path: path.read_text() for path in (ROOT / "README.md", ROOT / "Dockerfile")}
+    assert [path for path, text in texts.items() if others.search(text)] == []
 
 
 def test_extras_with_columns_bring_numpy() -> None:

@@ -45,7 +45,7 @@ def run_under(executable: str, words: Sequence[str]) -> None:
         check=False,
     )
     if probe.returncode != 0:
-        raise click.UsageError(f"{key}: {path} has no penstock: install it there")
+        raise click.UsageError(f"{key}: {path} has no penstock: install penstock-engine there")
     sys.stdout.flush()
     sys.stderr.flush()
     command = [path, "-m", "penstock", *words]

@@ -100,5 +100,5 @@ def _check(name: str, path: str, manifest: DependencyManifest) -> None:
         why = f" ({found['error']})" if found["error"] else ""
         raise DependencyError(
             f"{who} {has}{why}, and the driver is {manifest.penstock_version}: install "
-            f"penstock=={manifest.penstock_version} there"
+            f"penstock-engine=={manifest.penstock_version} there"
         )

@@ -6,6 +6,7 @@ and fails as a whole with one task.
 """
 
 import logging
+import re
 import threading
 import time
 import uuid
@@ -174,11 +175,12 @@ class SparkDriver(ResourceManagerDriver):
 
     def _explanation(self, spark_error: str) -> str:
         """Return the error that Spark raised, or a remedy if the cause is known."""
-        if "No module named 'penstock'" in spark_error:
+        # Of another version, or of the other project called penstock, only a module is missing.
+        if missing := re.search(r"No module named '(penstock[\w.]*)'", spark_error):
             return (
-                f"the Python of Spark's executors, {self._context.pythonExec!r}, has no penstock: "
-                "install it there, or name another interpreter by PYSPARK_PYTHON or "
-                "spark.pyspark.python before Spark starts"
+                f"the Python of Spark's executors, {self._context.pythonExec!r}, cannot import "
+                f"{missing[1]}: install penstock-engine there, or name another interpreter by "
+                "PYSPARK_PYTHON or spark.pyspark.python before Spark starts"
             )
         lines = (line for line in spark_error.splitlines() if not line.startswith("\tat "))
         return "\n".join(lines).strip()[:_LONGEST_SPARK_ERROR]
