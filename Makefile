@@ -15,7 +15,7 @@ SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-yarn test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-workloads bench-pages wheels tutorial containers chart licenses clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-yarn test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-patterns bench-word-count bench-workloads bench-pages wheels tutorial containers chart licenses clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -174,6 +174,12 @@ bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 
 bench-nexmark: $(STAMP)  ## Nexmark beside a Python loop, DuckDB, Polars and Flink SQL (EVENTS=…)
 	$(BIN)/python benchmarks/nexmark/run.py --events $(or $(EVENTS),1000000)
+
+bench-patterns: $(STAMP)  ## patterns beside Flink's CEP in Java (FLINK=folder of its jars)
+	$(BIN)/python benchmarks/patterns.py $(if $(FLINK),--flink $(FLINK))
+
+bench-word-count: $(STAMP)  ## word count on Spark and locally, beside the peers that are installed
+	$(BIN)/python benchmarks/workloads/word_count.py
 
 bench-recovery: $(STAMP)  ## the pause of a job after a failure, and the time of an empty checkpoint
 	$(BIN)/python benchmarks/recovery.py

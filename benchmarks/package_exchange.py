@@ -314,8 +314,12 @@ GOALS = {
     "Arrow batches from Python, TCP": ("Arrow Flight, TCP", 1),
 }
 """The peer of each row, and the ratio to reach."""
-ENGINES = {"pyzmq": "pyzmq", "Arrow Flight": "pyarrow"}
-"""The distributions of peers, by the beginning of the names of their rows."""
+OWN = "penstock"
+STANDARD = "multiprocessing"
+ENGINES = {STANDARD: STANDARD, "pyzmq": "pyzmq", "Arrow Flight": "pyarrow"}
+"""The packages of peers, by the beginning of the names of their rows."""
+MOVED = {RECORDS: "64 B records", COLLECTIONS: "64 B records", BATCHES: "Arrow batches"}
+"""Rows that move the same values are compared."""
 
 
 def peers() -> dict[str, tuple[str, Exchange]]:
@@ -363,10 +367,10 @@ def measure_twin(count_of: dict[str, int]) -> dict[str, float]:
     return rates
 
 
-def engine_of(name: str) -> str | None:
-    """Return the distribution that a row measures; None for penstock and the standard library."""
+def engine_of(name: str) -> str:
+    """Return the package that a row measures."""
     found = (engine for start, engine in ENGINES.items() if name.startswith(start))
-    return next(found, None)
+    return next(found, OWN)
 
 
 def rows(rounds: list[dict[str, float]], twin: dict[str, float]) -> list[dict]:
@@ -378,8 +382,9 @@ def rows(rounds: list[dict[str, float]], twin: dict[str, float]) -> list[dict]:
             "value": statistics.median(each[name] for each in rounds),
             "unit": UNITS[kinds[name][0]][0],
             "pure": twin.get(name),
+            "engine": engine_of(name),
+            "moved": MOVED[kinds[name][0]],
         }
-        | ({"engine": engine} if (engine := engine_of(name)) else {})
         for name in rounds[0]
     ]
     for name, (peer, goal) in GOALS.items():
@@ -405,7 +410,7 @@ def main() -> None:
         goal = f"  goal {row['goal']}: {'yes' if row['met'] else 'NO'}" if "goal" in row else ""
         print(f"{row['name']:75} {row['value']:8.3g} {row['unit']}{twin}{goal}")
     if not options.smoke:
-        engines = sorted({row["engine"] for row in found if "engine" in row})
+        engines = sorted({row["engine"] for row in found if "engine" in row} - {OWN, STANDARD})
         versions = {engine: harness.version_of(engine) for engine in engines}
         load = [before, os.getloadavg()[0]]
         harness.write_document("exchange", found, versions, load_average=load)

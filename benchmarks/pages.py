@@ -19,6 +19,8 @@ PAGES = ROOT / "docs" / "benchmarks"
 FACTS = ("command", "date", "commit", "machine")
 #: penstock's own forms of a query.
 OWN_FORMS = {"plain", "expressions", "sql"}
+#: Rows with the same value of one of these compare engines.
+GROUPS = ("workload", "query", "moved")
 SMALLER_IS_BETTER = {"ns", "us", "µs", "ms", "s", "B", "KiB", "MiB", "MB"}
 
 
@@ -161,15 +163,15 @@ def losses(rows: list[dict[str, Any]]) -> list[str]:
                 found.append(
                     f"{row['name']}: {cell(row['value'])} {row['unit']}, Flink {cell(row['flink'])}"
                 )
-    groups = {row[key] for row in rows for key in ("workload", "query") if key in row}
+    groups = {row[key] for row in rows for key in GROUPS if key in row}
     for group in sorted(
         groups, key=lambda name: [part.zfill(9) for part in re.split(r"(\d+)", name)]
     ):
         rates = [
-            (row.get("rate") or row["events_per_s"], row["engine"])
+            (rate, row["engine"])
             for row in rows
-            if group in (row.get("workload"), row.get("query"))
-            and (row.get("rate") or row.get("events_per_s"))
+            if group in (row.get(key) for key in GROUPS)
+            and (rate := row.get("rate") or row.get("events_per_s") or row.get("value"))
         ]
         own = [rate for rate, engine in rates if is_own(engine)]
         found += [

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ def test_losses_are_named(generator: Any) -> None:
         {"query": "q1", "engine": "sql", "events_per_s": 200.0},
         {"query": "q1", "engine": "duckdb", "events_per_s": 300.0},
         {"query": "q2", "engine": "sql", "events_per_s": None, "failure": "too slow\nmore"},
+        {"name": "e", "moved": "records", "engine": "penstock", "value": 2, "unit": "M/s"},
+        {"name": "f", "moved": "records", "engine": "queue", "value": 3, "unit": "M/s"},
+        {"name": "e, by f", "value": 1, "unit": "times", "goal": 1, "met": True},
     ]
     assert generator.losses(rows) == [
         "a: 5 ms, not 4",
@@ -47,12 +51,13 @@ def test_losses_are_named(generator: Any) -> None:
         "d: 5 ms, not 4",
         "W: other handles 1.5 times as many records a second",
         "q1: duckdb handles 1.5 times as many records a second",
+        "records: queue handles 1.5 times as many records a second",
         "q2: no rate of sql, too slow",
     ]
 
 
 def test_results_name_their_origin_and_the_versions_of_peers(generator: Any) -> None:
-    own = {"native", "pure", "one Python loop", "loop"}  # of Python's version, which machine has
+    own = {"native", "pure", "one Python loop", "loop", "multiprocessing"}  # machine has Python's
     for path in generator.RESULTS.glob("*.json"):
         document = json.loads(path.read_text())
         assert [fact for fact in generator.FACTS if not document.get(fact)] == [], path.name
@@ -64,6 +69,17 @@ def test_results_name_their_origin_and_the_versions_of_peers(generator: Any) -> 
         if any(row.get("flink") is not None for row in rows):
             peers.add("flink")
         assert peers == set(document.get("peers") or ()), path.name
+
+
+def test_results_come_from_a_target_of_make(generator: Any) -> None:
+    recipes = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^(bench-[\w-]+):.*\n((?:\t.*\n)+)", recipes, re.M)
+    for path in generator.RESULTS.glob("*.json"):
+        program, target = json.loads(path.read_text())["command"].split()[:2]
+        if program == "make":
+            assert target in dict(targets), path.name
+        else:
+            assert any(f"/python {target}" in recipe for _, recipe in targets), path.name
 
 
 def test_results_without_an_origin_are_no_page(
