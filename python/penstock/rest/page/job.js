@@ -150,7 +150,7 @@ function vertices(state, job, plan) {
           h("option", { value, selected: value === state.order }, title))))),
     table([
       ["", (v) => h("i", { class: `dot ${heat(v)}` })],
-      ["Name", (v) => h("a", { href: `#/jobs/${job.jid}/graph/${v.id}`, title: v.name }, v.name)],
+      ["Name", (v) => h("a", { href: `#/jobs/${job.jid}/graph/${v.id}`, title: v.name }, v.name), "name"],
       ["State", (v) => badge(v.status)],
       ["×", (v) => v.parallelism, "number"],
       ["In", (v) => `${count(v["in-rate"])}/s`, "number"],
