@@ -229,7 +229,7 @@ def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
         (["-D", "no-equals-sign"], "not of the form key=value"),
         (["--target", "local", "--master", "local[2]"], "--master is for target spark"),
         (["-D", "execution.target=local", "--master", "local[2]"], "--master is for target spark"),
-        (["--master", "nonsense"], "spark.master: 'nonsense' is no master of Spark"),
+        (["--master", "nonsense"], "spark.master: 'nonsense' is not a master of Spark"),
         (["--target", "spark", "-D", "execution.target=local"], "--target spark and -D execution"),
         (["--target", "elsewhere"], "elsewhere"),
         (["-p", "0"], "0"),

@@ -207,7 +207,7 @@ def test_without_a_directory_it_does_not_start():
 def test_a_path_that_is_not_a_directory_is_rejected(tmp_path):
     (tmp_path / "file").touch()
     for where, words in (
-        (f"{tmp_path}/file", "file is no directory: name those"),
+        (f"{tmp_path}/file", "file is not a directory: name those"),
         ("unknown://somewhere", "no installed package supports 'unknown'"),
     ):
         with pytest.raises(ConfigurationError, match=words):

@@ -127,8 +127,8 @@ class ColumnBatch:
     def handed_over(self) -> Iterator[Any]:
         """Yield the records of `rows`, and keep none.
 
-        State could not tell a list's reference from one by which a function may change a row, and
-        would copy the row in the end.
+        A list of the rows would keep references to them.  Keyed state cannot tell such a reference
+        from that of a function that may change the row, so it would copy the row.
         """
         rows = self.rows()
         rows.reverse()

@@ -179,7 +179,7 @@ def _other_penstock() -> Finding:
     try:
         other = importlib.metadata.distribution("penstock")
     except importlib.metadata.PackageNotFoundError:
-        return Finding("package", "ok", "penstock is this project's alone")
+        return Finding("package", "ok", "no other project's package named penstock is installed")
     detail = (
         f"the distribution penstock {other.version} is installed, which is another project's and "
         "overwrites files of this one: pip uninstall penstock penstock-engine, then pip install "

@@ -284,7 +284,7 @@ class CollectService:
         with self._lock:
             results = self._results.get((hello.job_id, hello.collect_id))
         if results is None:
-            logger.warning("dropped %s: nobody takes the results %r", peer, hello.collect_id)
+            logger.warning("dropped %s: no program reads the results %r", peer, hello.collect_id)
             sock.close()
             return
         sock.settimeout(None)

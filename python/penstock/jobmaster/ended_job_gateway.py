@@ -45,7 +45,7 @@ class EndedJobGateway(JobGateway):
             error = JobCancelledError(result.error)
         elif self._status is JobStatus.FAILED:
             error = JobExecutionError(
-                f"job {result.name!r} has failed in a former driver, which is not done again: "
+                f"job {result.name!r} has failed in a former driver and is not run again: "
                 f"{result.error}; {anew}"
             )
         self._note_end(error, result.accumulators, result.runtime_ms)

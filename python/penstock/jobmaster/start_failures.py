@@ -31,11 +31,11 @@ class StartFailures:
 
         Args:
             now_s: the time.
-            was_told: it was started before the waiting jobs were last notified.
-            hopeless: it counts as the maximum number of failures.
+            was_told: whether it was started before the waiting jobs were last notified.
+            hopeless: whether it counts as the maximum number of failures.
 
         Returns:
-            Whether to notify the jobs that wait for workers that there will be none.
+            Whether to notify the waiting jobs that no worker will start.
         """
         if self._times_s and now_s - self._times_s[-1] > WINDOW_S:
             self._pause_s = 0.0

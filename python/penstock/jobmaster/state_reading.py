@@ -153,5 +153,7 @@ def _cursor(text: str, parallelism: int) -> tuple[int, int, int]:
     is_cursor = len(parts) == 3 and all(part.isascii() and part.isdigit() for part in parts)
     subtask, position, scan = (int(part[:18]) for part in parts) if is_cursor else (-1, 0, 0)
     if not 0 <= subtask < parallelism or (position and not scan):
-        raise UnknownStateError(f"{text[:100]!r} is no cursor of this scan: begin anew without one")
+        raise UnknownStateError(
+            f"{text[:100]!r} is not a cursor of this scan: start the scan again without a cursor"
+        )
     return subtask, position, scan

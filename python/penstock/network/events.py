@@ -46,7 +46,7 @@ _U16 = struct.Struct(">H")
 
 
 class SnapshotKind(enum.IntEnum):
-    """Why a barrier was sent."""
+    """The reason for a barrier."""
 
     CHECKPOINT = 0
     SAVEPOINT = 1
@@ -81,7 +81,7 @@ class Alignment(enum.IntEnum):
 
 
 class StopMode(enum.IntEnum):
-    """True if the pipeline is drained (results of the end are emitted) before it stops."""
+    """The end of a stopped task: DRAIN emits the results of the end of its input first."""
 
     DRAIN = 0
     NO_DRAIN = 1

@@ -85,7 +85,7 @@ class Call:
 
     @property
     def now_ms(self) -> int:
-        """Return when the snapshot was taken."""
+        """The time at which the snapshot was taken, in ms since 1970."""
         return self.cluster.taken_ms
 
     def id(self, name: str) -> bytes:

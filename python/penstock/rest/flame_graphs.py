@@ -143,7 +143,7 @@ def flame_graph(call: Call) -> Json:
     vertex = call.vertex()
     kind = (call.query.get("type", [""])[-1] or "FULL").upper()
     if kind not in _KINDS:
-        raise RestError(400, f"type is one of full, on_cpu and off_cpu, not {kind[:100]!r}")
+        raise RestError(400, f"type must be full, on_cpu or off_cpu, got {kind[:100]!r}")
     chosen = list(vertex.subtasks)
     index = call.query.get("subtaskindex", [""])[-1]
     if index:

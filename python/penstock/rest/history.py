@@ -83,8 +83,8 @@ class Archives:
                 self._archives_in(folder)
             except NotADirectoryError:
                 raise ConfigurationError(
-                    f"{history.SERVED_FOLDERS.key}: {folder} is no directory: name those that jobs "
-                    f"have as {history.ARCHIVE_FOLDER.key}"
+                    f"{history.SERVED_FOLDERS.key}: {folder} is not a directory: name those that "
+                    f"jobs have as {history.ARCHIVE_FOLDER.key}"
                 ) from None
 
     def refresh(self) -> None:

@@ -126,7 +126,7 @@ def no_stdout(call: Call) -> Text:
 def _log(call: Call, tail: LogTail) -> Text:
     since = call.query.get("since", ["0"])[-1] or "0"
     if not since.isascii() or not since.isdigit():
-        raise RestError(400, f"since is a number, not {since[:100]!r}")
+        raise RestError(400, f"since must be a number, got {since[:100]!r}")
     text, position = tail.read(int(since[:18]))
     return Text(text, {POSITION_HEADER: str(position)})
 
@@ -305,7 +305,7 @@ def _refusal(error: StateReadError) -> RestError:
 def _number(call: Call, name: str, default: int, last: int) -> int:
     text = call.query.get(name, [""])[-1] or str(default)
     if not text.isascii() or not text.isdigit() or not 0 <= int(text[:9]) <= last:
-        raise RestError(400, f"{name} is a number from 0 to {last}, not {text[:100]!r}")
+        raise RestError(400, f"{name} must be a number from 0 to {last}, got {text[:100]!r}")
     return int(text[:9])
 
 

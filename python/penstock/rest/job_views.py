@@ -216,7 +216,7 @@ def exceptions(call: Call) -> Json:
     found = call.job()
     limit = call.query.get("maxExceptions", [""])[-1] or "20"
     if not limit.isdigit():
-        raise RestError(400, f"maxExceptions is a number, not {limit!r}")
+        raise RestError(400, f"maxExceptions must be a number, got {limit!r}")
     newest = list(reversed(found.exceptions))
     entries = []
     for entry in newest[: int(limit)]:

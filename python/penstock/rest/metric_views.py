@@ -1,4 +1,4 @@
-"""The JSON of metrics, and of derived figures: watermarks and backpressure (H2-H4)."""
+"""The JSON of metrics, and of figures derived from them (internals M69, M71)."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def backpressure(call: Call) -> Json:
 
 
 def level_of(ratio: float) -> str:
-    """Return the level of backpressure of a task, in one word."""
+    """Return the level of back pressure of a task, in one word."""
     if ratio > _HIGH:
         return "high"
     return "low" if ratio > _LOW else "ok"
@@ -231,7 +231,8 @@ def _aggregated(call: Call, each: Sequence[Values]) -> Json:
     kinds = call.names("agg")
     for kind in kinds or ():
         if kind not in _AGGREGATIONS:
-            raise RestError(400, f"agg: there is no aggregation {kind!r}")
+            known = ", ".join(_AGGREGATIONS)
+            raise RestError(400, f"agg must be one of {known}, got {kind[:100]!r}")
     found = []
     for name in wanted:
         numbers = [as_number(values[name]) for values in each if name in values]

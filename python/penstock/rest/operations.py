@@ -151,7 +151,7 @@ async def rescale(call: Call) -> Json:
     given = call.query.get("parallelism", [""])[-1]
     if not given.isdigit() or not 1 <= int(given[:9]) <= MAX_PARALLELISM:
         raise RestError(
-            400, f"parallelism is a number from 1 to {MAX_PARALLELISM}, not {given[:64]!r}"
+            400, f"parallelism must be a number from 1 to {MAX_PARALLELISM}, got {given[:64]!r}"
         )
     trigger_id = trigger_id_of(call)
     if not call.operations.knows(trigger_id):
@@ -182,7 +182,7 @@ async def require_resources(call: Call) -> Json:
                 '{"<vertex id>": {"parallelism": {"lowerBound": 1, "upperBound": 2}}}',
             ) from None
         if type(least) is not int or type(most) is not int or not 1 <= least <= most:
-            raise RestError(400, f"{name[:64]!r}: the bounds are numbers, 1 <= lower <= upper")
+            raise RestError(400, f"{name[:64]!r}: the bounds must be numbers, 1 <= lower <= upper")
         if least > 1 and adaptive.SCHEDULER.read(job.configuration) == "Adaptive":
             raise RestError(
                 400,
@@ -268,7 +268,7 @@ def trigger_checkpoint(call: Call) -> Json:
     job, trigger_id = call.job(), trigger_id_of(call)
     kind = call.field("checkpointType", str) or "CONFIGURED"
     if kind not in ("CONFIGURED", "FULL"):
-        raise RestError(400, f"checkpointType is CONFIGURED or FULL, not {kind!r}")
+        raise RestError(400, f"checkpointType must be CONFIGURED or FULL, got {kind!r}")
     if not call.operations.knows(trigger_id):
         outcome = call.gateway.job(job.id).take_checkpoint(full=kind == "FULL")
         call.operations.trigger("checkpoint", job.id, outcome, trigger_id)
@@ -315,5 +315,5 @@ def trigger_id_of(call: Call) -> str:
     if given is None:
         return os.urandom(16).hex()
     if not isinstance(given, str) or _TRIGGER_ID.fullmatch(given) is None:
-        raise RestError(400, f"triggerId is 32 digits in hexadecimal, not {str(given)[:64]!r}")
+        raise RestError(400, f"triggerId must be 32 hexadecimal digits, got {str(given)[:64]!r}")
     return given

@@ -25,7 +25,7 @@ def check_master(master: str) -> None:
     forms = _LOCAL, _LOCAL_CLUSTER, _ELSEWHERE, _PLUGIN
     if not any(form.fullmatch(master) for form in forms):
         raise ConfigurationError(
-            f"spark.master: {master!r} is no master of Spark: name local, local[N], local[*], "
+            f"spark.master: {master!r} is not a master of Spark: name local, local[N], local[*], "
             "local-cluster[EXECUTORS,CORES,MEGABYTES], spark://HOST:PORT, yarn, k8s://URL or the "
             "URL of a cluster manager that is a plugin of Spark"
         )

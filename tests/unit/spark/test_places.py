@@ -41,7 +41,9 @@ def test_masters_that_spark_knows(master: str) -> None:
     "master", ["", "nonsense", "local[x]", "local-cluster[1,1]", "spark://host", "sc://host:1"]
 )
 def test_names_of_no_master(master: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^spark.master: '.*' is no master of Spark: na"):
+    with pytest.raises(
+        ConfigurationError, match=r"^spark.master: '.*' is not a master of Spark: na"
+    ):
         check_master(master)
 
 

@@ -324,7 +324,7 @@ def test_the_end_of_the_input_refuses_as_well():
 
 def test_anything_else_than_committables_is_refused():
     harness = CommitterHarness(Keeping())
-    with pytest.raises(SinkError, match="takes committables, got 'a'"):
+    with pytest.raises(SinkError, match="needs committables, got 'a'"):
         harness.test.process_element("a")
 
 

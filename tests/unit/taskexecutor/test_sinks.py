@@ -262,7 +262,7 @@ def test_a_connection_that_breaks_in_a_job_with_checkpoints_fails_the_task():
     """The driver may or may not have the results: they are sent again."""
     test = collecting(Client(broken=True))
     test.process_element(1)
-    with pytest.raises(SinkError, match="takes no more results of CollectSink: closed") as caught:
+    with pytest.raises(SinkError, match="accepts no more results of CollectSink: closed") as caught:
         test.snapshot(1)
     assert blamed_position(caught.value, [test.operator]) == 0
 

@@ -76,4 +76,4 @@ def test_entries_that_move_between_pages_are_read_once(task):
 def test_a_scan_that_is_not_known_here_is_begun_anew(task):
     first = task.page()
     task.inspector.close()
-    assert "begin anew" in task.page(first.position, first.scan).error
+    assert "start the scan again" in task.page(first.position, first.scan).error

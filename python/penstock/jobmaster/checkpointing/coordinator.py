@@ -1,4 +1,4 @@
-"""CheckpointCoordinator: triggers checkpoints, collects reports, completes checkpoints (F1-F3).
+"""CheckpointCoordinator: triggers, collects and completes checkpoints (internals M52).
 
 It opens no file, reads no clock and starts no thread: it turns events and the time into actions.
 `actions` lists them with the event that answers each.

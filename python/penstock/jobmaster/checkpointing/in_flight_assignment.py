@@ -98,8 +98,9 @@ class InFlightAssignment:
             raise InvalidProgramError(
                 f"{producer.name!r} and {consumer.name!r} had data in flight between them in the "
                 f"checkpoint, {num_producers} subtasks and {num_consumers}, and the exchange "
-                f"({edge.ship_strategy}) does not say where it belongs among others: restore both "
-                "with the parallelism that they had, or from a savepoint or an aligned checkpoint"
+                f"({edge.ship_strategy}) does not say where it belongs in another number of "
+                "subtasks: restore both with the parallelism that they had, or from a savepoint or "
+                "an aligned checkpoint"
             )
         for channel in sorted({*inputs, *outputs}):
             pieces = tuple(of[channel] for of in (inputs, outputs) if channel in of)

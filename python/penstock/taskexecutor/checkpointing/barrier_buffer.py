@@ -1,4 +1,4 @@
-"""Exactly-once as Flink 1.5 aligned: data behind a barrier is buffered here (internals M55).
+"""Exactly-once alignment as in Flink 1.5, which buffers the data behind a barrier (internals M55).
 
 A channel that has delivered its barrier is still read, so its producer never waits for the
 alignment.

@@ -1,4 +1,4 @@
-"""Handling of barriers at a task's inputs: when to take the task's snapshot (F4-F6).
+"""Handling of barriers at a task's inputs: when to take the task's snapshot (internals M54).
 
 The task's thread reports barriers, cancellations and ends of channels to a handler, which calls the
 task back.  A handler neither copies nor holds back data: a channel that has delivered an aligned

@@ -150,7 +150,7 @@ class TimerQueue(TimerHeap):
         return self._timers[1].time if len(self) > 0 else None
 
     def take(self, limit: int) -> bool:
-        """Remove the first timer if its time is at most ``limit``; return whether it was."""
+        """Remove the first timer if its time is at most ``limit``; return whether that was so."""
         if len(self) == 0 or self._timers[1].time > limit:
             return False
         timer = self._take_away(1)

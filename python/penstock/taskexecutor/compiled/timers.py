@@ -159,8 +159,8 @@ class InternalTimerService:
         if not self._has_dropped:
             self._has_dropped = True
             logger.warning(
-                "a timer of %s time is dropped, and so are others like it: in BATCH mode a key has "
-                "ended when its timers fire, and none that a timer registers fires",
+                "a timer of %s time that a firing timer registered is dropped, and so are later "
+                "ones: in BATCH mode the timers of a key fire once, after its last record",
                 domain,
             )
 

@@ -1,4 +1,4 @@
-"""The short time for which batches wait for others, as most of a small one's time is fixed cost."""
+"""The short wait of batches for others, because most of the cost of a small batch is fixed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ class BatchWait:
     """Flushes gathered batches some time after the first of them."""
 
     def __init__(self, processing_time: OperatorProcessingTime, flush: Callable[[], None]) -> None:
-        """Take the operator's clock and timers, and its function that processes what waits."""
+        """Create a wait that has not begun.
+
+        Args:
+            processing_time: The operator's clock and timers.
+            flush: Processes the waiting batches.
+        """
         self._processing_time = processing_time
         self._flush = flush
         self._is_timed = False

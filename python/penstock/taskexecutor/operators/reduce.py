@@ -71,8 +71,8 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
 
     Args:
         operation: ``sum``, ``min``, ``max``, ``min_by`` or ``max_by``.
-        position: Index or name of the field; None folds whole records.  A record that is no tuple,
-            list or row has only the field 0, the record itself.
+        position: Index or name of the field; None folds whole records.  A record that is not a
+            tuple, list or row has only the field 0, the record itself.
     """
     if operation in ("min_by", "max_by"):
         return _pick_fold(operation == "min_by", position)

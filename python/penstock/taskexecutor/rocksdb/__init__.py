@@ -1,1 +1,1 @@
-"""Keyed state in RocksDB, with a cache of decoded values in front; only here rocksdict is used."""
+"""Keyed state in RocksDB behind a cache of decoded values; only this room imports rocksdict."""

@@ -34,8 +34,8 @@ _LEAST_ROWS: Final = 1000
 class ExpiredRows:
     """Checks the rows of one state in their order, round after round.
 
-    Memory has been written back when it does: cached entries of removed rows have expired as well,
-    and are ignored when they are read.
+    Changes in memory are written back before a check, so a cached entry has expired if its row has,
+    and is ignored when it is read.
     """
 
     def __init__(self, store: RowStore, state: CachedState, ttl: TimeToLive) -> None:

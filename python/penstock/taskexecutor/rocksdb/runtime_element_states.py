@@ -1,4 +1,4 @@
-"""Map and list states of the runtime in use, as ``penstock.taskexecutor.state.heap``."""
+"""Map and list states of the selected runtime; see ``penstock.taskexecutor.state.heap``."""
 
 from typing import TYPE_CHECKING
 

@@ -136,7 +136,7 @@ class LinkedFiles:
     def held(self) -> LinkedFiles:
         """Add a holder and return the files."""
         with self._lock:
-            assert self._holders, "who has it holds it"
+            assert self._holders, "the caller is a holder"
             self._holders += 1
         return self
 

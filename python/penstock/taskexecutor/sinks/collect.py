@@ -175,5 +175,5 @@ class CollectSink(StreamOperator):
             self.client.close()
             self.client = None
             if self.commits:
-                msg = f"the driver takes no more results of {self.context.name}: {error}"
+                msg = f"the driver accepts no more results of {self.context.name}: {error}"
                 raise SinkError(msg) from error

@@ -189,8 +189,8 @@ class CommitterOperator(StreamOperator):
             batch.announced = (batch.announced or 0) + value.number_of_committables
         else:
             msg = (
-                f"{self.context.name} takes committables, got {repr_in_time(value)}: what "
-                "add_pre_commit_topology returns consists of CommittableSummary and "
+                f"{self.context.name} needs committables, got {repr_in_time(value)}: the stream "
+                "that add_pre_commit_topology returns must consist of CommittableSummary and "
                 "CommittableWithLineage"
             )
             raise SinkError(msg)

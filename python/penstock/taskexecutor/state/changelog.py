@@ -61,7 +61,7 @@ class TableChanges(SlicedParts):
             epoch = since.get(table, 0)
             changed = table.open_snapshot(*grouping.arguments, (), epoch)
             self.epochs[table] = changed.epoch
-            assert table.removals is not None, "it notes what is removed"
+            assert table.removals is not None, "the table notes removals"
             removed = RemovalsSnapshot(
                 table.removals.since(epoch),
                 KeyGroupEntries(*grouping.arguments, table.kind == "timer"),
@@ -127,7 +127,7 @@ def note_removals(tables: Iterable[StateTable]) -> None:
 
 def forget_removals(table: StateTable, since: Iterable[Mapping[StateTable, int]]) -> None:
     """Drop a table's removals that precede all of some snapshots, given their epochs."""
-    assert table.removals is not None, "it notes what is removed"
+    assert table.removals is not None, "the table notes removals"
     table.removals.forget(min(of.get(table, 0) for of in since))
 
 

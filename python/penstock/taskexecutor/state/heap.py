@@ -1,4 +1,4 @@
-"""The in-memory keyed state of the loaded runtime, as ``penstock.taskexecutor.compiled``."""
+"""The in-memory keyed state of the selected runtime; see ``penstock.taskexecutor.compiled``."""
 
 from typing import TYPE_CHECKING
 

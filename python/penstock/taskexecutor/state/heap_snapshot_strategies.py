@@ -81,7 +81,7 @@ class IncrementalSnapshots:
 
     def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
         """Open a snapshot of the changed key groups, or of all without a base."""
-        assert not isinstance(base, LogBase), "logs go on from snapshots of a changelog"
+        assert not isinstance(base, LogBase), "only ChangelogSnapshots continue a log"
         kept: Collection[int] = ()
         both = content.tables
         for table in both:

@@ -51,7 +51,7 @@ class NoKey:
         self.remedy = remedy
 
     def error(self, what: str) -> InvalidProgramError:
-        """Return the error for ``what`` was used without a key."""
+        """Return the error of a use of ``what`` without a key."""
         return InvalidProgramError(
             f"{self.place} of the operator {self.operator!r} uses {what}, but there is no current "
             f"key: {self.remedy}"
@@ -251,7 +251,7 @@ def map_key(key: Any) -> Any:
     elif kind.__hash__ is None:
         raise InvalidProgramError(
             f"a key of a map state is of type {kind.__module__}.{kind.__qualname__}, which is "
-            "unhashable: use what tells keys apart instead, such as a tuple of its fields"
+            "unhashable: use a hashable key instead, such as a tuple of its fields"
         )
     return key
 

@@ -129,8 +129,8 @@ class ReadOnlyBroadcastStateView:
 class BroadcastStateView(ReadOnlyBroadcastStateView):
     """A broadcast state: the same in every subtask if the function is deterministic.
 
-    Functions share its values, those that they put and those that they get, so that changes in
-    place are in the state.
+    It stores the objects that functions put, and returns the objects that it stores: a change in
+    place changes the state.
     """
 
     def __init__(

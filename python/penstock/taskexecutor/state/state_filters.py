@@ -46,7 +46,7 @@ def condition_of(column: object, comparison: object, value: Any) -> Condition:
         )
     if comparison not in _COMPARISONS:
         raise WrongArgumentError(
-            f"a comparison is one of {', '.join(_COMPARISONS)}, got {comparison!r}"
+            f"a comparison must be one of {', '.join(_COMPARISONS)}, got {comparison!r}"
         )
     # Rows are compared as plain values, in which a tuple is a dictionary.
     return path, comparison, plain(list(value) if comparison == "in" else value)
@@ -83,8 +83,8 @@ class FilterFields:
     """The fields that the conditions of a scan name, as far as its entries have them.
 
     Attributes:
-        problems: By field, such as ``value.price``: empty if an entry has it, otherwise what is
-            wrong; nothing of a field of which no entry tells.
+        problems: By field, such as ``value.price``: an empty text if an entry has it, otherwise the
+            reason why none has.  A field is missing as long as a part before it is None.
     """
 
     def __init__(self, conditions: Iterable[Sequence[Any]] = ()) -> None:

@@ -280,7 +280,7 @@ class StateMap:
 
     def _take_out(self, position: int) -> tuple[Any, Any]:
         entry = self._entries[position]
-        assert entry is not None, "who asks has looked"
+        assert entry is not None, "the caller has found it"
         del self._positions[entry[0]]
         self._entries[position] = None
         self._free.append(position)
@@ -293,7 +293,7 @@ class StateMap:
         if self._epochs[position] != table.epoch:
             if table.changes is not None:
                 entry = self._entries[position]
-                assert entry is not None, "who asks has looked"
+                assert entry is not None, "the caller has found it"
                 table.changes.note_change(entry[0], table.epoch)
             for snapshot in table.snapshots:
                 snapshot.save(self, position)

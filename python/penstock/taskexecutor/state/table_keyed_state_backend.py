@@ -214,7 +214,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         ):
             if isinstance(descriptor, descriptor_class):
                 return kind, opener
-        msg = f"{type(descriptor).__name__} is no state descriptor"
+        msg = f"{type(descriptor).__name__} is not a state descriptor"
         raise InvalidProgramError(msg)
 
     def release_namespace(self, namespace: object) -> None:

@@ -125,7 +125,7 @@ class TableSnapshot:
 
     def _add(self, contents: StateMap, position: int) -> None:
         entry = contents._entries[position]
-        assert entry is not None, "who asks has looked"
+        assert entry is not None, "the caller has found it"
         key, value = entry
         self.num_recent += contents._epochs[position] == self.epoch - 1
         if contents.table.snapshot_filter is not None:

@@ -35,8 +35,8 @@ class AccumulatorRegistry:
         """Register an accumulator.
 
         Raises:
-            InvalidProgramError: The name is taken or cannot be sent, or the object is no
-                accumulator.
+            InvalidProgramError: The name is taken or cannot be sent, or the object is not
+                an accumulator.
         """
         given: Any = accumulator
         if not isinstance(given, Accumulator):
@@ -44,8 +44,8 @@ class AccumulatorRegistry:
         checked_name("an accumulator", name)
         if name in self._accumulators:
             raise InvalidProgramError(
-                f"the accumulator {name!r} exists already: give every function's its own name, or "
-                "ask for it with get_accumulator"
+                f"the accumulator {name!r} exists already: give the accumulator of each function "
+                "its own name, or get the existing one with get_accumulator"
             )
         if not self._accumulators:
             self._on_first()

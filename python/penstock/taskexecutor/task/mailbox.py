@@ -127,8 +127,8 @@ class Mailbox:
             waiting = self._waiting.get(user, 0)
             if waiting >= user.limit:
                 raise QueueFullError(
-                    f"{user.name}: {waiting} wait for the task's thread already, which does not "
-                    "keep up with them or is held by user code"
+                    f"{user.name}: {waiting} wait for the task's thread already, which is too slow "
+                    "or stuck in user code"
                 )
             self._waiting[user] = waiting + 1
             self._mails.append((position, action, user))

@@ -180,7 +180,7 @@ class OperatorContext:
         return backend
 
     def leave_key(self, function: object, method: str) -> None:
-        """Note that a method of a function runs for no key: an access to keyed state names it.
+        """Unset the key for a method of a function; errors of its uses of keyed state name it.
 
         Args:
             function: The user's function.

@@ -54,7 +54,7 @@ class RecordSample:
     def records(self) -> tuple[SampledRecord, ...]:
         """Return the records sampled so far, and end the sample.
 
-        Nobody waits for later ones, of which each text may take the task's thread its whole time.
+        Later records are not described: each text may take the task's thread its whole time limit.
         """
         self._count = 0
         return tuple(self._records)

@@ -454,7 +454,7 @@ class StreamTask:
     def _run_source(self, chain: OperatorChain) -> None:
         source = chain.head
         if not isinstance(source, SourceOperator):
-            msg = f"{chain.contexts[0].name!r} has no input and is no source"
+            msg = f"{chain.contexts[0].name!r} has no input and is not a source"
             raise TypeError(msg)
         mailbox, timers = self.mailbox, self.processing_time
         # A source with a thread of its own shares the operators with this thread under its lock.

@@ -1,7 +1,8 @@
 """Time shares of a task: idle, back pressured or busy (internals M25).
 
-*Soft* backpressure: the task reads no input because an output has no buffer.  *Hard* backpressure:
-it waits for a buffer in the middle of a record.  Idle: it has no input.  All other time is busy.
+*Soft* back pressure: the task reads no input because an output has no buffer.  *Hard* back
+pressure: it waits for a buffer in the middle of a record.  Idle: it has no input.  Otherwise the
+task is busy.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ class TaskTimes:
         return (self._clock() - self._began_ns) / 1_000_000_000 - hindered_ms / 1000
 
     def share_not_back_pressured(self) -> Callable[[], float]:
-        """Return a function: the share of time without backpressure since its last call, 0 to 1."""
+        """Return a function that returns the share (0 to 1) of time since its last call.
+
+        Time with back pressure does not count.
+        """
         since = (self._clock(), self.unhindered_s())
 
         def share() -> float:

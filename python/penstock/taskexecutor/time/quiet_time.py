@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class QuietTime:
     """Measures how much of the time between two checks counts as quiet.
 
-    Time in which backpressure or watermark alignment held a source back says nothing about whether
+    Time in which back pressure or watermark alignment held a source back says nothing about whether
     it has records: it must not make the source idle.
     """
 
@@ -19,7 +19,7 @@ class QuietTime:
         """Start measuring.
 
         Args:
-            clock: Clock in seconds that stops during backpressure.
+            clock: Clock in seconds that stops during back pressure.
         """
         self._clock = clock
         self._looked_s = clock()

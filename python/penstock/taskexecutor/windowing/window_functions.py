@@ -153,7 +153,7 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
             return function.process(context, elements)
 
         return process_all
-    msg = f"{function!r} is no window function"
+    msg = f"{function!r} is not a window function"
     raise InvalidProgramError(msg)
 
 

@@ -307,7 +307,7 @@ class WindowOperator(StreamOperator):
         else:
             now, end = self.timers.current_processing_time(), result.max_timestamp()
         if end <= now:
-            msg = f"{repr_in_time(result)}, made by merging, had ended before {now} already"
+            msg = f"the merged window {repr_in_time(result)} ended before the current time, {now}"
             raise InvalidProgramError(msg)
         context = self.trigger_context
         context.window, context.merged_windows = result, merged

@@ -49,7 +49,8 @@ MAX_RECORDS: Final = 100
 MAX_RECORDS_TIMEOUT_MS: Final = 30_000
 _GONE: Final = "the task does not run here any more"
 _FORGOTTEN: Final = (
-    f"the scan was not continued for {IDLE_S:.0f} s or the task has restarted since: begin anew"
+    f"the scan was not continued for {IDLE_S:.0f} s, or the task has restarted: "
+    "start the scan again"
 )
 MAX_DELAY_MS: Final = 5
 """Upper limit of the random delay between two samples of the threads."""

@@ -68,7 +68,7 @@ class MemoryManager:
 
 @dataclass(frozen=True)
 class SlotMemory:
-    """The managed memory of a slot, by use: a sort of inputs leaves nothing of what it shares.
+    """The managed memory of a slot, divided by use, as a sort of inputs reserves all that it can.
 
     Attributes:
         sorts: For the inputs of operators.

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class RemoteInputChannel(InputChannel):
     """Receives from another TaskExecutor.
 
-    Invariant (C-7): credit granted, announced or about to be, less data buffers received, is the
-    number of buffers free to receive.
+    Invariant: the granted credit, announced or not, minus the received data buffers is the number
+    of buffers free to receive.
     """
 
     def __init__(

@@ -270,7 +270,7 @@ class FinalAggregateOperator(GroupAggregateOperator):
             self.groups.put(text, (key, tuple(values)))
 
     def emit_final(self) -> None:
-        """Emit the groups; one for no rows if there are no keys."""
+        """Emit the groups; without keys, also the one group of an empty input."""
         for group in self.groups.values():
             self.changes.add(INSERT, tuple(group[0]) + self.calls.results(group[1]))
         if not self.keys and not len(self.groups) and self.is_first:

@@ -214,7 +214,7 @@ class PlacedRows(_Rows):
     """Rows of the other side, each of them for any number of pairs."""
 
     def __init__(self, rows: Sequence[_Row], places: Integers) -> None:
-        """Take rows, and by pair the position of its row, as a numpy array."""
+        """Wrap rows; ``places`` has the position of each pair's row, as a numpy array."""
         super().__init__(rows)
         self.places = places
         self._columns: dict[int, Any] = {}
@@ -239,7 +239,7 @@ class NumberedRows:
     """Rows of the other side that are stored as columns, one for each pair."""
 
     def __init__(self, stored: StoredRows, rows: Integers) -> None:
-        """Take stored rows, and by pair the number of its row, as a numpy array."""
+        """Wrap stored rows; ``rows`` has the number of each pair's row, as a numpy array."""
         self._stored = stored
         self._rows = rows
         self._selected: dict[tuple[int, int], SelectedRows] = {}

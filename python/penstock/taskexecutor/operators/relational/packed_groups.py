@@ -1,4 +1,4 @@
-"""The state of the groups of an aggregation: their numbers as bytes, so that columns read many."""
+"""The state of the groups of an aggregation: packed numbers, of which columns read many at once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PackedGroups:
                 self.width += WIDTHS[kind]
         self._integers = struct.Struct(f"<{self.width}q")
         self._empty = self._integers.pack(*[0] * self.width)
-        #: What creates the parts of a packed group behind its integers.
+        #: Functions that create the parts of a packed group behind its integers.
         self._others = [
             accumulator.create
             for accumulator, kind in zip(calls.accumulators, self.kinds, strict=True)

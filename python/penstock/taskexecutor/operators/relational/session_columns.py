@@ -34,7 +34,7 @@ class SessionColumns:
     """
 
     def __init__(self, partials: SlicePartials) -> None:
-        """Create no sessions, of partial aggregates without a key."""
+        """Start without sessions; ``partials`` has no columns of a key."""
         self._partials = partials
         self._merging = partials.merging
         self.places: dict[_Key, int] = {}
