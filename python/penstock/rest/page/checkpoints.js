@@ -17,7 +17,7 @@ export function checkpoints({ route, data }, plan) {
       tile("Completed", counts.completed), tile("In progress", counts.in_progress),
       tile("Failed", counts.failed), tile("Restored", counts.restored),
       tile("Duration", duration(summary.end_to_end_duration.avg), null, trend(past.map((one) => one.end_to_end_duration), "on average", "Durations of the last checkpoints")),
-      tile("State", bytes(summary.state_size.avg), null, trend(past.map((one) => one.state_size), "on average", "Sizes of the last checkpoints"))),
+      tile("State size", bytes(summary.state_size.avg), null, trend(past.map((one) => one.state_size), "on average", "Sizes of the last checkpoints"))),
     data.settings && settings(data.settings),
     latest.restored && h("p", {}, "Restored from ",
       h("code", {}, latest.restored.external_path || `checkpoint ${latest.restored.id}`),
@@ -30,7 +30,7 @@ export function checkpoints({ route, data }, plan) {
       ["Triggered", (one) => time(one.trigger_timestamp)],
       ["Duration", (one) => duration(one.end_to_end_duration), "number"],
       ["Written", (one) => bytes(one.checkpointed_size), "number"],
-      ["State", (one) => bytes(one.state_size), "number"],
+      ["State size", (one) => bytes(one.state_size), "number"],
       ["In flight", (one) => bytes(one.persisted_data), "number"],
       ["Acknowledged", (one) => `${one.num_acknowledged_subtasks} of ${one.num_subtasks}`, "number"],
       ["Location or failure", (one) => one.failure_message
@@ -69,7 +69,7 @@ function details(data, plan, at, chosen, vertex) {
       ["Last acknowledged", ([, one]) => time(one.latest_ack_timestamp)],
       ["Duration", ([, one]) => duration(one.end_to_end_duration), "number"],
       ["Written", ([, one]) => bytes(one.checkpointed_size), "number"],
-      ["State", ([, one]) => bytes(one.state_size), "number"],
+      ["State size", ([, one]) => bytes(one.state_size), "number"],
     ], rows, { key: ([id]) => id, caption: "Vertices of the checkpoint",
       attributes: ([id]) => ({ class: id === vertex ? "chosen" : null }) }),
     vertex && subtasks(data.subtasks, names.get(vertex) ?? vertex));

@@ -118,7 +118,7 @@ export class Graph {
       h("title", {}, name),
       h("rect", { class: "card", width: WIDTH, height: HEIGHT, rx: 8 }),
       h("rect", { class: "stripe", width: 5, height: HEIGHT - 16, x: 0, y: 8, rx: 2 }),
-      text(short(name, 24), 21, "detail name"),
+      text(short(name, 22), 21, "detail name"),
       parts.state, parts.rates,
       h("rect", { class: "track", x: 14, y: 68, width: BAR, height: 8, rx: 3 }),
       parts.busy, parts.pressed, parts.shares, parts.event,
