@@ -4,6 +4,7 @@ Method: `golden.make` has stopped programs after the first half of their events,
 state and the results of jobs that started from it.
 """
 
+import hashlib
 import json
 
 import pytest
@@ -38,3 +39,16 @@ def test_each_program_has_kept_state_with_results():
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
 def test_the_kept_savepoints_are_small(release):
     assert sum(path.stat().st_size for path in release.rglob("*") if path.is_file()) < 192 << 10
+
+
+def test_kept_state_is_not_written_anew():
+    """A release's files stay as it wrote them: a change that cannot read them needs a reader."""
+    digests = {}
+    for release in RELEASES:
+        digest = hashlib.sha256()
+        for path in sorted(path for path in release.rglob("*") if path.is_file()):
+            digest.update(path.relative_to(release).as_posix().encode() + path.read_bytes())
+        digests[release.name] = digest.hexdigest()
+    assert digests == {
+        "1.0": "69d8c4a147195d32715ff55e463d6bc5e7e180b586b6eac89db744164e58d14a",
+    }
