@@ -9,6 +9,7 @@ import penstock.aggregates as agg
 import pyarrow as pa
 import pyarrow.compute as pc
 from nexmark import plain
+from nexmark.texts import side_input
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.datastream.window import (
     EventTimeSessionWindows,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 LONG, DOUBLE, STRING = Types.LONG(), Types.DOUBLE(), Types.STRING()
 DAY_MS = 86_400_000
+SIDE_INPUT = pa.array(side_input().values())
 
 
 def q0(tables: Tables) -> DataStream[Any]:
@@ -48,6 +50,19 @@ def q1(tables: Tables) -> DataStream[Any]:
 def q2(tables: Tables) -> DataStream[Any]:
     bids = tables.rows("bid").filter(field("auction") % 123 == 0)
     return bids.map(as_tuple(field("auction"), field("price")), Types.TUPLE([LONG, LONG]))
+
+
+def with_side_input(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return bids with an auction's value from the side input."""
+    values = SIDE_INPUT.take(pa.array(batch["auction"].to_numpy() % len(SIDE_INPUT)))
+    return batch.append_column("value", values)
+
+
+def q13(tables: Tables) -> DataStream[Any]:
+    names = ("auction", "bidder", "price", "dateTime")
+    return tables.rows("bid").map_batches(
+        with_side_input, Types.ROW_NAMED([*names, "value"], [LONG, LONG, LONG, LONG, STRING])
+    )
 
 
 def q14(tables: Tables) -> DataStream[Any]:
