@@ -113,7 +113,11 @@ class TableJobs:
         Raises:
             TableException: A plan cannot run, or a table does not accept its updates.
         """
-        from penstock.table.plan.changelog import new_rows_only, reads_old_rows
+        from penstock.table.plan.changelog import (
+            ignored_somewhere,
+            new_rows_only,
+            reads_old_rows,
+        )
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
@@ -123,9 +127,9 @@ class TableJobs:
             settings=context.settings,
         )
         pairs = list(zip(sinks, plans, strict=True))
-        context.new_rows_only = new_rows_only(
-            [(plan, reads_old_rows(sink, plan)) for sink, plan in pairs]
-        )
+        results = [(plan, reads_old_rows(sink, plan)) for sink, plan in pairs]
+        context.new_rows_only = new_rows_only(results)
+        context.ignored_somewhere = ignored_somewhere(results)
         translation = Translation.of([sink.input for sink in sinks], context)
         for sink, plan in pairs:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)

@@ -86,3 +86,34 @@ def test_a_plan_leaves_out_old_rows_if_no_table_reads_them(sinks, kinds):
     ]
     assert aggregates
     assert all(f"changelogMode=[{kinds}]" in line for line in aggregates)
+
+
+MOST = "(SELECT k, MAX(v) AS m FROM u GROUP BY k)"
+JOINS = {
+    # Each row of the most recent maximum, without and with the padded rows of an outer join.
+    f"SELECT t.v, b.m FROM t JOIN {MOST} AS b ON t.k = b.k": ["+I 3 1", "-U 3 1", "+U 3 2"],
+    f"SELECT t.v, b.m FROM t LEFT JOIN {MOST} AS b ON t.k = b.k": [
+        *("+I 3 None", "-D 3 None", "+I 3 1", "-U 3 1", "+I 3 None", "-D 3 None", "+I 3 2")
+    ],
+    f"SELECT v FROM t WHERE k IN (SELECT k FROM {MOST} WHERE m = 1)": ["+I 3", "-U 3"],
+}
+LETTERS = ("+I", "-U", "+U", "-D")
+
+
+@pytest.mark.parametrize("sql", JOINS)
+@pytest.mark.parametrize("reads_old_rows", [True, False])
+def test_a_pair_has_the_kind_of_the_change_unless_a_consumer_ignores_old_rows(sql, reads_old_rows):
+    tables = [HarnessTable.of(name, k=TEXT, v=types.IntType()) for name in "tu"]
+    query = RunningQuery(sql, tables, reads_old_rows=reads_old_rows)
+    try:
+        for table, row in (("t", ("a", 3)), ("u", ("a", 1)), ("u", ("a", 2))):
+            query.give(table, [row])
+            query.flush()
+        found = [" ".join([LETTERS[kind], *map(str, row)]) for kind, row in query.changes()]
+    finally:
+        query.close()
+    expected = JOINS[sql]
+    if not reads_old_rows:
+        # A removed pair may have no successor, so it must not look like an old row.
+        expected = [text.replace("-U", "-D").replace("+U", "+I") for text in expected]
+    assert found == expected

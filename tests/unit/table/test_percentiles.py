@@ -35,6 +35,13 @@ def test_all_rows(call, expected, rows):
     assert list(changes(f"SELECT {call} FROM t", rows)) == [(expected,)]
 
 
+def test_collected_rows_of_null_alone_are_an_empty_multiset():
+    made = changes("SELECT k, COLLECT(v) FROM t GROUP BY k")
+    assert set(made) == {
+        *(("None", "[(40, 1)]"), ("a", "[(10, 1), (30, 1)]"), ("b", "[]"), ("c", "[(20, 1)]"))
+    }
+
+
 def test_groups():
     made = changes("SELECT k, PERCENTILE(v, 0.5) FROM t GROUP BY k", is_streaming=False)
     assert set(made) == {("None", "40.0"), ("a", "20.0"), ("b", "None"), ("c", "20.0")}

@@ -263,8 +263,8 @@ class Collected(_Counted):
     """COLLECT: a multiset."""
 
     def result(self, accumulator: dict[Any, int]) -> Any:
-        """Return the values with their counts; None without rows."""
-        return dict(accumulator) or None
+        """Return the values with their counts."""
+        return dict(accumulator)
 
 
 class Percentile(Accumulator):

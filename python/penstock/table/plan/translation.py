@@ -423,6 +423,9 @@ class Translation(OperatorBuilder):
         }
         if self._context.is_streaming:
             settings["is_updating"] = self._changelog.is_updating(node)
+            # A removed pair may have no successor, so a consumer must not take it for an old row.
+            if any(ignored is node for ignored in self._context.ignored_somewhere):
+                settings["emits_old"] = False
             sides = [self._expiring(hinted) for hinted in node.state_ttl_ms]
             if any(sides):
                 settings["state_ttl_ms"] = tuple(side.get("state_ttl_ms", 0) for side in sides)

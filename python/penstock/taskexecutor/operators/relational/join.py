@@ -26,6 +26,8 @@ from penstock.taskexecutor.operators.relational.join_pairs import (
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from penstock.table.functions.evaluation import Session
@@ -39,6 +41,9 @@ _Row = tuple[Any, ...]
 #: of its last change in ms.
 _Record = list[Any]
 
+
+#: The row kinds that add a row.
+_ADDED = frozenset((INSERT, UPDATE_AFTER))
 
 #: The length of a record without a time.
 _WITHOUT_TIME = 3
@@ -68,6 +73,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         equates_nulls: bool,
         is_updating: bool,
         state_ttl_ms: tuple[int, int] = (0, 0),
+        emits_old: bool = True,
     ) -> None:
         """Create the operator.
 
@@ -85,6 +91,8 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             is_updating: Whether rows of the output may change.
             state_ttl_ms: Of each side, the time after which a row that was not written expires; 0
                 for never.
+            emits_old: Whether a pair has the row kind of the change that added or removed it; else
+                a removed pair is a DELETE, which no consumer may ignore.
         """
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_updating)
         self.kind = kind
@@ -96,6 +104,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         self.is_half = kind in ("SEMI", "ANTI")
         self.has_kinds = has_kinds
         self.is_updating = is_updating
+        self.emits_old = emits_old
         self.pairs = JoinPairs(context, inputs, output, self.condition)
         #: By key: the rows of a side; see `_keep`.
         self.sides = tuple(
@@ -157,26 +166,29 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             for joined in self.inner.joined(side, batch):
                 self.output.collect(joined, MIN_TIMESTAMP)
             return
-        kinds = kinds_of(batch)
+        kinds = kinds_of(batch) or [INSERT] * batch.num_rows
         rows = rows_of(batch, self.widths[side])
-        added = [True] * len(rows)
-        if kinds is not None:
-            added = [kind in (INSERT, UPDATE_AFTER) for kind in kinds]
         if self.is_null_aware:
-            for row, is_added in zip(rows, added, strict=True):
-                self._change_null_aware(side, row, is_added=is_added)
+            for row, kind in zip(rows, kinds, strict=True):
+                self._change_null_aware(side, row, is_added=kind in _ADDED)
             return
         keys = self.keys[side]
         texts = texts_without_nulls(batch, keys, () if self.equates_nulls else keys)
         if self.kind == "INNER":
-            self._join_inner(side, batch, texts, rows, added)
+            self._join_inner(side, batch, texts, rows, kinds)
             return
         others, partners = self._partners(side, batch, texts, rows)
-        for text, row, found, is_added in zip(texts, rows, partners, added, strict=True):
+        for text, row, found, kind in zip(texts, rows, partners, kinds, strict=True):
             if text is None:
-                self._emit_alone(side, row, is_added=is_added)
+                self._emit_alone(side, row, kind)
             else:
-                self._change(side, text, row, others[text], found, is_added=is_added)
+                self._change(side, text, row, others[text], found, kind)
+
+    def _kind(self, kind: int) -> int:
+        """Return the row kind of a pair that a change adds or removes, if no row is padded."""
+        if self.emits_old:
+            return kind
+        return INSERT if kind in _ADDED else DELETE
 
     def _join_inner(
         self,
@@ -184,14 +196,14 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         batch: pa.RecordBatch,
         texts: list[str | None],
         rows: list[_Row],
-        added: list[bool],
+        kinds: Sequence[int],
     ) -> None:
         """Keep the rows of one side and emit their pairs; rows whose key is None have none."""
         others: dict[str, list[_Record]] = {}
         positions: list[int] = []
         pairs: list[_Row] = []
-        for position, (text, row, is_added) in enumerate(zip(texts, rows, added, strict=True)):
-            if text is None or self._keep(side, text, row, 0, is_added=is_added) is None:
+        for position, (text, row, kind) in enumerate(zip(texts, rows, kinds, strict=True)):
+            if text is None or self._keep(side, text, row, 0, kind) is None:
                 continue
             records = others.get(text)
             if records is None:
@@ -201,9 +213,9 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
                 positions += [position] * number
                 pairs += [record[0]] * number
             if len(positions) >= MOST_PAIRS:
-                self._emit_joined(side, batch, positions, pairs, added)
+                self._emit_joined(side, batch, positions, pairs, kinds)
                 positions, pairs = [], []
-        self._emit_joined(side, batch, positions, pairs, added)
+        self._emit_joined(side, batch, positions, pairs, kinds)
 
     def _emit_joined(
         self,
@@ -211,14 +223,14 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         batch: pa.RecordBatch,
         positions: list[int],
         pairs: list[_Row],
-        added: list[bool],
+        kinds: Sequence[int],
     ) -> None:
         if not positions:
             return
-        kinds = None
+        emitted = None
         if self.is_updating:
-            kinds = [INSERT if added[position] else DELETE for position in positions]
-        for joined in self.pairs.joined(side, batch, positions, pairs, kinds):
+            emitted = [self._kind(kinds[position]) for position in positions]
+        for joined in self.pairs.joined(side, batch, positions, pairs, emitted):
             self.output.collect(joined, MIN_TIMESTAMP)
 
     def _partners(
@@ -244,14 +256,13 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
                 partners[position].append(record)
         return others, partners
 
-    def _emit_alone(self, side: int, row: _Row, *, is_added: bool) -> None:
+    def _emit_alone(self, side: int, row: _Row, kind: int) -> None:
         """Emit the result of a row without partners, if any."""
-        kind = INSERT if is_added else DELETE
         if self.is_half:
             if side == 0 and self.kind == "ANTI":
-                self.changes.add(kind, row)
+                self.changes.add(self._kind(kind), row)
         elif self.is_outer[side]:
-            self.changes.add(kind, self._padded(side, row))
+            self.changes.add(INSERT if kind in _ADDED else DELETE, self._padded(side, row))
 
     def _padded(self, side: int, row: _Row) -> _Row:
         return row + nulls(self.widths[1]) if side == 0 else nulls(self.widths[0]) + row
@@ -283,9 +294,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         if lifetime is not None:
             record[3:] = [lifetime.now()]
 
-    def _keep(
-        self, side: int, text: str, row: _Row, count: int, *, is_added: bool
-    ) -> _Record | None:
+    def _keep(self, side: int, text: str, row: _Row, count: int, kind: int) -> _Record | None:
         """Add a row with its number of partners to a side, or take it out.
 
         Rows of a side without deletions are stored by number, others by their text.
@@ -296,7 +305,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         own = self._records(side, text)
         row_text = key_text(row) if self.has_kinds[side] else next(reversed(own), -1) + 1
         record = own.get(row_text)
-        if is_added:
+        if kind in _ADDED:
             if record is None:
                 record = own[row_text] = [row, 1, count]
             else:
@@ -323,29 +332,33 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         row: _Row,
         others: dict[object, _Record],
         partners: list[_Record],
-        *,
-        is_added: bool,
+        kind: int,
     ) -> None:
         """Apply a change to an outer, semi or anti join, and emit the resulting changes."""
         count = sum([record[1] for record in partners])
-        if self._keep(side, text, row, count, is_added=is_added) is None:
+        if self._keep(side, text, row, count, kind) is None:
             return
         if self.is_half:
-            self._emit_half(side, row, partners, count, is_added=is_added)
+            self._emit_half(side, row, partners, count, kind)
         else:
-            self._emit_pairs(side, row, partners, is_added=is_added)
+            self._emit_pairs(side, row, partners, kind)
         if partners and (self.is_outer[1 - side] or (self.is_half and side == 1)):
             for partner in partners:
-                partner[2] += 1 if is_added else -1
+                partner[2] += 1 if kind in _ADDED else -1
                 self._touch(1 - side, partner)
             self.sides[1 - side].put(text, others)
 
-    def _emit_pairs(self, side: int, row: _Row, partners: list[_Record], *, is_added: bool) -> None:
+    def _emit_pairs(self, side: int, row: _Row, partners: list[_Record], kind: int) -> None:
         if not partners:
-            self._emit_alone(side, row, is_added=is_added)
+            self._emit_alone(side, row, kind)
             return
         other_side = 1 - side
-        kind = INSERT if is_added else DELETE
+        is_added = kind in _ADDED
+        # A padded row that appears or goes has another kind than the change.
+        if self.is_outer[side] or (is_added and self.is_outer[other_side]):
+            kind = INSERT if is_added else DELETE
+        else:
+            kind = self._kind(kind)
         if not self.is_outer[other_side]:
             others = [record[0] for record in partners for _ in range(record[1])]
             pairs = [row + o for o in others] if side == 0 else [o + row for o in others]
@@ -360,22 +373,20 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
                     self.changes.add(INSERT, self._padded(other_side, other))
 
     def _emit_half(
-        self, side: int, row: _Row, partners: list[_Record], count: int, *, is_added: bool
+        self, side: int, row: _Row, partners: list[_Record], count: int, kind: int
     ) -> None:
         is_semi = self.kind == "SEMI"
         if side == 0:
             if (count > 0) == is_semi:
-                self.changes.add(INSERT if is_added else DELETE, row)
+                self.changes.add(self._kind(kind), row)
             return
+        is_added = kind in _ADDED
+        # The first partner of a row ends its presence in an ANTI join.
+        of_anti = DELETE if is_added else INSERT
+        kind = self._kind(kind) if is_semi else of_anti
         for other, number, matches, *_ in partners:
-            if is_added and matches == 0:
-                kind = INSERT if is_semi else DELETE
-            elif not is_added and matches == 1:
-                kind = DELETE if is_semi else INSERT
-            else:
-                continue
-            for _ in range(number):
-                self.changes.add(kind, other)
+            if matches == (0 if is_added else 1):
+                self.changes.extend(kind, [other] * number)
 
     # NOT IN ---------------------------------------------------------------------------------------
 
