@@ -15,12 +15,14 @@ import pytest
 from e2e.running import ROOT
 from recovery.chaos import Progress
 from recovery.endless_jobs import JOBS
+from support.patience import PATIENCE_S
 from support.sessions import eventually
 from support.yarn_cluster import JARS, YarnCluster
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.timeout(5 * PATIENCE_S),  # of successive waits, each for the start of JVMs
     pytest.mark.skipif(not JARS.is_dir(), reason="YARN's jars are not there: make build/yarn/jars"),
 ]
 
@@ -58,8 +60,10 @@ def test_a_killed_attempt_is_retried_and_the_job_continues(
     progress = Progress(folder / "checkpoints")
     submitter = yarn.submit(mode, TESTS, PROGRAM, str(folder), "counts", json.dumps(options))
     try:
+        eventually(
+            lambda: yarn.containers("penstock.taskexecutor"), "a worker is in a container", 0.2
+        )
         progress.await_checkpoint()
-        assert yarn.containers("penstock.taskexecutor"), "no worker is in a container"
         (first,) = yarn.containers(f"org.apache.spark.deploy.yarn.{MASTERS[mode]}", "java")
         first.kill()
         eventually(lambda: len(yarn.attempts()) == 2, "YARN starts a second attempt", 0.2)

@@ -29,6 +29,7 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointedFunction
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError
+from support.patience import PATIENCE_S
 
 WORKERS = 3
 SPLIT = 10**9
@@ -37,7 +38,6 @@ END_OF_TIME = 2**61
 #: (stage, key, split, count, sum, smallest, largest, largest of this attempt or -1); the source
 #: emits numbers without a stage.
 SUMMARY = Types.TUPLE([Types.STRING(), *[Types.LONG()] * 7])
-STUCK_S = 120.0
 #: The file whose existence shows that the job is being stopped.
 STOPPING = "stopping"
 #: The options in which jobs differ, besides their mode; kinds can be combined if their options can.
@@ -261,7 +261,7 @@ class Progress:
         """Wait for two new checkpoints: all tasks have run since."""
         seen = self.complete()
         new = set()
-        deadline = time.monotonic() + STUCK_S
+        deadline = time.monotonic() + PATIENCE_S
         while len(new) < 2:
             new |= self.complete() - seen
             time.sleep(0.02)
@@ -332,7 +332,7 @@ class Killer:
     def await_new(self, before):
         """Kill a worker, and wait for its replacement."""
         self.kill(1)
-        deadline = time.monotonic() + STUCK_S
+        deadline = time.monotonic() + PATIENCE_S
         while not set(living_workers()) - before:
             time.sleep(0.02)
             assert time.monotonic() < deadline, "no worker takes the place of one that died"
