@@ -1,5 +1,3 @@
-from collections.abc import Callable
-from typing import Any
+from penstock.serialization.pure.key_hash import key_hash as key_hash
 
-def key_hash(kind: str | None = None) -> Callable[[Any], int]: ...
 def murmur_hash(code: int) -> int: ...

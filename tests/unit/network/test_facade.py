@@ -74,7 +74,8 @@ def test_import_starts_nothing():
         "import sys, threading, penstock.network;"
         "assert threading.active_count() == 1;"
         "assert 'penstock.network.legacy.readers' not in sys.modules;"
-        "assert not [m for m in sys.modules if m.startswith(('penstock._', 'penstock.network.p'))]"
+        "unwanted = ('penstock._', 'penstock.network.pure.');"
+        "assert not [m for m in sys.modules if m.startswith(unwanted)]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
