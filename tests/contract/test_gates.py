@@ -314,14 +314,14 @@ def test_union_gate_control(plane, pair):
     ids = [partition_id(n) for n in range(2)]
     partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
     address = None if local else producer.address
-    union = consumer.create_union_gate(
-        [consumer.create_input_gate([(pid, 0, address)]) for pid in ids]
-    )
+    gates = [consumer.create_input_gate([(pid, 0, address)]) for pid in ids]
+    union = consumer.create_union_gate(gates)
     union.request_partitions()
     reading = plane.reading(union)
     reader = Background(reading.step)
     union.wakeup()
     assert reader.result() == 0
+    gates[1].wakeup()  # only who reads this gate by itself would notice
     second = plane.writing(partitions[1], "GLOBAL")
     second.event(CheckpointBarrier(1, 1))
     second.write(b"behind")

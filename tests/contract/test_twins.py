@@ -20,7 +20,7 @@ from contract.plane import NATIVE_IS_BUILT, TOKEN
 
 pytestmark = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is not built")
 
-STUBS = Path(network.__file__).parents[1]
+PACKAGE = Path(network.__file__).parents[2]
 
 
 def twins(name):
@@ -70,9 +70,7 @@ def parameters(function):
 
 
 def test_facades_have_the_same_names():
-    """The pure facade lacks only the selection of a runtime."""
-    assert set(network.__all__) - set(pure.__all__) == {"load", "runtime"}
-    assert set(pure.__all__) <= set(network.__all__)
+    assert network.__all__ == pure.__all__
     with pytest.raises(AttributeError, match="NoSuchClass"):
         _ = pure.NoSuchClass
 
@@ -101,23 +99,24 @@ def test_constructors(name):
     assert parameters(native) == shared
 
 
-@pytest.mark.parametrize("name", ["RecordWriter", "StreamInputProcessor"])
-def test_compiled_constructors(name):
-    """Compiled classes declare the signature of their constructor only in their stub."""
-    native, plain = twins(name)
-    stub = STUBS / "_native" / f"{native.__module__.rpartition('.')[2]}.pyi"
-    (cls,) = (
-        node
-        for node in ast.parse(stub.read_text()).body
-        if isinstance(node, ast.ClassDef) and node.name == name
-    )
-    (new,) = (
-        node
-        for node in cls.body
-        if isinstance(node, ast.FunctionDef) and node.name in {"__new__", "__init__"}
-    )
-    names = [argument.arg for argument in new.args.args[1:]]
-    assert names == [each[0] for each in parameters(plain)]
+@pytest.mark.parametrize("name", CLASSES + FUNCTIONS)
+def test_an_interface_is_declared_once(name):
+    """The stub of a native module imports what a plain class or function declares."""
+    module = load(name, "native").__module__
+    stub = PACKAGE.joinpath(*module.split(".")).with_suffix(".pyi")
+    if not stub.exists():  # written in Python: a subclass for each runtime
+        assert name == "codec_for" or issubclass(load(name, "pure"), load(name, "native"))
+        return
+    body = ast.parse(stub.read_text()).body
+    assert not [node for node in body if getattr(node, "name", None) == name]
+    imported = {
+        (node.module, alias.name)
+        for node in body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    place = load(name, "pure").__module__
+    assert {(place, name), (place, "*")} & imported
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -175,6 +174,7 @@ def scalar_calls(facade):
         for order in ("", "_big_endian", "_little_endian"):
             put = getattr(segment, f"put_{name}{order}")
             get = getattr(segment, f"get_{name}{order}")
+            yield lambda put=put: put(9, -(2**40))
             for index in (0, 9 - SIZES[name], -1):
                 yield lambda put=put, index=index, value=value: put(index, value)
                 yield lambda get=get, index=index: repr(get(index))
@@ -198,6 +198,7 @@ def bulk_calls(facade):
     yield lambda: segment.get(8)
     yield lambda: segment.put(0, 300)
     yield lambda: segment.put_boolean(0, value=True)
+    yield lambda: segment.put_boolean(0, value=1)
     yield lambda: segment.get_boolean(0)
     for index, offset, length in ((2, 0, 3), (6, 0, 3), (0, 6, 3), (0, 0, -1)):
         where = (offset, length)
@@ -209,6 +210,7 @@ def bulk_calls(facade):
         yield lambda where=where: segment.compare(other, where[0], 0, where[1])
         yield lambda where=where: segment.equal_to(other, where[0], 0, where[1])
         yield lambda where=where: segment.swap_bytes(target, other, where[0], 0, where[1])
+        yield lambda: bytes(target)
     yield lambda: segment.put_bytes(0, "text", 0, 4)
     yield lambda: segment.get_bytes(0, b"read-only", 0, 4)
     yield lambda: segment.get_to_byte_buffer(0, b"read-only", 0, 4)
@@ -223,8 +225,10 @@ def bulk_calls(facade):
     yield lambda: segment.owner
     yield other.free
     yield lambda: other.is_freed
-    yield lambda: segment.copy_to(0, other, 0, 8)
-    yield lambda: segment.compare(other, 0, 0, 8)
+    for offset in (0, 9):
+        yield lambda offset=offset: segment.copy_to(offset, other, 0, 8)
+        yield lambda offset=offset: segment.compare(other, offset, 0, 8)
+        yield lambda offset=offset: segment.swap_bytes(target, other, offset, 0, 8)
 
 
 def file_calls(facade):
@@ -244,6 +248,7 @@ def file_calls(facade):
         reader = manager.create_buffer_reader(channel)
         yield reader.next
         for _ in range(2):
+            yield lambda: reader.request(-1)
             yield lambda: reader.request(100)
             yield reader.next
         yield reader.close_and_delete
@@ -255,7 +260,11 @@ def file_calls(facade):
         for _ in range(2):
             yield lambda: block.request(3)
             yield block.next
+        yield lambda: block.request(-1)
         yield lambda: block.close()
+        yield block.next
+        yield lambda: manager.read_bulk(other, -1, 5)
+        yield lambda: manager.read_bulk(other, 1, -5)
         yield lambda: manager.read_bulk(other, 1, 5)
         yield lambda: manager.read_bulk(other, 1, 5)
         enumerator = manager.create_channel_enumerator()
@@ -277,6 +286,16 @@ def pool_calls(facade):
     pool = network_pool.create_buffer_pool(1, 2)
     yield lambda: pool.request_builder(3)
     yield lambda: pool.set_num_buffers(0)
+    empty = pool.request_buffer()
+    yield lambda: empty.slice(0, 2)
+    yield empty.recycle
+    yield lambda: empty.slice(-1, 0)
+    unpublished = pool.request_builder()
+    yield lambda: unpublished.append(b"content")
+    position = unpublished.create_buffer_consumer()
+    yield lambda: position.copy().close()
+    position.close()
+    unpublished.close()
     builder = pool.request_builder()
     yield lambda: builder.append_and_commit(b"content")
     yield lambda: builder.append(memoryview(b"more"))
@@ -334,6 +353,7 @@ def record_calls(facade):
     serializer = facade.RecordSerializer()
     yield lambda: serializer.add_record(memoryview(b"record"))
     yield lambda: serializer.add_record(b"another")
+    yield lambda: serializer.take(-1)
     yield lambda: serializer.take(4)
     yield lambda: serializer.take(100)
     deserializer = facade.RecordDeserializer()
@@ -342,6 +362,8 @@ def record_calls(facade):
     yield deserializer.unconsumed
     yield lambda: deserializer.records_of(memoryview(b"e"))
     yield lambda: deserializer.records_of(b"\xff\xff\xff\xff")
+    for length in (b"\x7f\xff\xff\xff", b"\x80\0\0\0"):  # of the longest record, and one more
+        yield lambda length=length: facade.RecordDeserializer().records_of(length)
     spanning = facade.SpillingAdaptiveSpanningRecordDeserializer()
     spanning.set_next_buffer(framed)
     yield lambda: spanning.get_next_record()[1]
@@ -375,6 +397,7 @@ def environment_calls(facade):
         yield lambda: gate.next_buffer(-1)
         yield gate.is_finished
         yield partition.release
+        yield lambda: partition.recover(5, [])
         yield lambda: writer.emit(b"late")
         yield gate.close
         yield lambda: gate.next_buffer(0)
@@ -386,22 +409,28 @@ def environment_calls(facade):
 def exchange_calls(facade):
     """Members of a partition, its writer, the gate and the reading loop that others leave out."""
     environment = facade.NetworkEnvironment(
-        executor_id="twin", token=TOKEN, num_segments=16, segment_size=64
+        executor_id="twin",
+        token=TOKEN,
+        num_segments=16,
+        segment_size=64,
+        exclusive_buffers_per_channel=1,
+        floating_buffers_per_gate=4,
     )
     try:
         identifier = facade.PartitionId.named("exchange")
+        partition = environment.create_result_partition(identifier, 1)
+        yield lambda: partition.buffers_total
+        gate = environment.create_input_gate([facade.InputChannelId(identifier)])
         for name in ("available_segments", "total_segments"):
             yield lambda name=name: getattr(environment, name)
-        partition = environment.create_result_partition(identifier, 1)
-        gate = environment.create_input_gate([facade.InputChannelId(identifier)])
         codec = facade.codec_for(None)
-        writer = facade.RecordWriter(partition, facade.make_selector("GLOBAL", 1), codec)
+        writer = facade.RecordWriter(
+            partition=partition, selector=facade.make_selector("GLOBAL", 1), codec=codec
+        )
         yield lambda: facade.RecordWriter(partition, facade.make_selector("GLOBAL", 1), codec)
         yield lambda: facade.RecordWriter(partition, facade.make_selector("GLOBAL", 2), codec)
         for name in sorted(n for n in public_members(load("ResultPartition", "pure"))):
-            if name.startswith(
-                ("buffers_in", "buffers_out", "regions_", "hard_", "num_", "flush_t")
-            ):
+            if name.startswith(("buffers_", "regions_", "hard_", "num_", "flush_t")):
                 yield lambda name=name: getattr(partition, name)
         yield partition.is_available
         yield partition.take_longest_wait_ms
@@ -432,7 +461,10 @@ def exchange_calls(facade):
         yield lambda: writer.emit_watermark(2**63)
         yield writer.flush
         yield lambda: writer.bytes_out
-        loop = facade.StreamInputProcessor(gate, [codec], [facade.Input()], facade.ElementHandler())
+        loop = facade.StreamInputProcessor(
+            gate=gate, codecs=[codec], inputs=[facade.Input()], handler=facade.ElementHandler()
+        )
+        yield lambda: gate.gather_barriers(None, -1)
         yield lambda: gate.resume_consumption(5)
         yield lambda: gate.resume_all([5])
         yield lambda: gate.unconsumed(5)
@@ -453,7 +485,10 @@ def exchange_calls(facade):
         yield lambda: loop.is_urgent
         yield loop.process_urgent
         yield lambda: loop.unconsumed(0)
+        # Arrived data is processed before a wakeup, which the call that finds none consumes.
+        yield gate.wakeup
         yield lambda: loop.process_next(0)
+        yield lambda: loop.process_next(-1)
         yield lambda: loop.process_next("text")
         yield gate.received
         yield lambda: partition.fail("out of luck")

@@ -264,11 +264,15 @@ impl NetworkEnvironment {
                 (pool, Some(StoredOutput { file, pages }))
             }
             PartitionType::Pipelined | PartitionType::PipelinedBounded => {
+                let min = num_subpartitions + 1;
+                let config = &self.core.config;
                 let max = match partition_type {
                     PartitionType::Pipelined => usize::MAX,
-                    _ => num_subpartitions * 2 + 8,
+                    _ => (num_subpartitions * config.exclusive_buffers_per_channel
+                        + config.floating_buffers_per_gate)
+                        .max(min),
                 };
-                let options = LocalPoolOptions::new(num_subpartitions + 1, max)
+                let options = LocalPoolOptions::new(min, max)
                     .with_quota(num_subpartitions, MAX_BUFFERS_PER_CHANNEL)
                     .with_overdraft(MAX_OVERDRAFT_BUFFERS);
                 (self.pool.create_buffer_pool(options)?, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from penstock.network.pure.wire.messages import PARTITION_ID_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from os import PathLike
 
     from penstock.network.pure.gate.input_channel import InputChannel
     from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
@@ -73,7 +75,7 @@ class NetworkEnvironment:
         min_segment_size: int = 256,
         starting_segment_size: int = 1024,
         compression_codec: str = "none",
-        temp_directories: Sequence[str] = (),
+        temp_directories: Sequence[str | PathLike[str]] = (),
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
         if not token:
@@ -115,7 +117,7 @@ class NetworkEnvironment:
                 debloat_threshold_percent,
                 debloat_samples,
             )
-        self._temp_directories = tuple(temp_directories)
+        self._temp_directories = tuple(os.fspath(directory) for directory in temp_directories)
         self._spill_threshold_bytes = spill_threshold_bytes
         self._pool = self._make_pool(
             num_segments, segment_size, request_timeout_ms, same_host_path=same_host_path
@@ -268,8 +270,7 @@ class NetworkEnvironment:
         for partition_id, subpartition, _ in channels:
             _check_partition_id(partition_id)
             _check("subpartition", subpartition, 0)
-        has_remote = any(address is not None for _, _, address in channels)
-        pool = self._pool.create_buffer_pool(1, self._floating) if has_remote else None
+        pool = self._pool.create_buffer_pool(1, max(1, self._floating))
         self._warn_of_usage()
         gate = SingleInputGate(
             len(channels),
@@ -280,6 +281,8 @@ class NetworkEnvironment:
             on_close=self._gates.discard,
         )
         try:
+            # A channel without exclusive buffers could never receive data otherwise.
+            pool.reserve_segments(1)
             for index, (partition_id, subpartition, address) in enumerate(channels):
                 gate.channels.append(
                     self._create_channel(gate, pool, index, partition_id, subpartition, address)
@@ -294,13 +297,13 @@ class NetworkEnvironment:
     def _create_channel(
         self,
         gate: SingleInputGate,
-        pool: LocalBufferPool | None,
+        pool: LocalBufferPool,
         index: int,
         partition_id: bytes,
         subpartition: int,
         address: tuple[str, int] | None,
     ) -> InputChannel:
-        if address is None or pool is None:
+        if address is None:
             return LocalInputChannel(
                 gate, index, partition_id, subpartition, self._partitions, self._call_later
             )

@@ -40,7 +40,7 @@ pub struct FramingLimits {
 impl Default for FramingLimits {
     fn default() -> Self {
         Self {
-            max_record_bytes: 1 << 30,
+            max_record_bytes: (1 << 31) - 1,
             spill_threshold_bytes: 5 << 20,
             spill_directories: SpillDirectories::default(),
         }

@@ -19,6 +19,7 @@ from penstock.network.pure.memory.temporary_file import REMEDY, create_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
 
 SPILL_THRESHOLD_BYTES = 5 << 20
 """Longest record that is gathered in memory."""
@@ -32,10 +33,10 @@ class RecordDeserializer:
 
     def __init__(
         self,
-        temp_directories: Sequence[str] = (),
+        temp_directories: Sequence[str | PathLike[str]] = (),
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
-        self._directories = list(temp_directories)
+        self._directories = [os.fspath(directory) for directory in temp_directories]
         self._threshold = max(spill_threshold_bytes, MIN_SPILL_THRESHOLD_BYTES)
         self._head = bytearray()
         self._length = -1

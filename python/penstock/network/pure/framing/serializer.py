@@ -22,7 +22,7 @@ class RecordSerializer:
         """Return whether bytes of the current record remain."""
         return self._taken < len(self._framed)
 
-    def add_record(self, payload: bytes) -> None:
+    def add_record(self, payload: bytes | bytearray | memoryview) -> None:
         """Set the next record.
 
         Raises:
@@ -37,7 +37,13 @@ class RecordSerializer:
         self._taken = 0
 
     def take(self, limit: int) -> bytes:
-        """Return up to ``limit`` of the pending bytes."""
+        """Return up to ``limit`` of the pending bytes.
+
+        Raises:
+            OverflowError: the limit is negative.
+        """
+        if limit < 0:
+            raise OverflowError(f"a limit of {limit} bytes")
         piece = self._framed[self._taken : self._taken + limit]
         self._taken += len(piece)
         if not self.has_serialized_data:

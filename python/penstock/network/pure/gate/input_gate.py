@@ -84,7 +84,7 @@ class InputGate:
         """
         deadline = _deadline(timeout_ms)
         while True:
-            taken = self._take(deadline)
+            taken = self._take(deadline, data_first=True)
             if taken is None:
                 return (END_OF_INPUT if self.is_finished() else NOTHING), -1, 0, []
             channel, buffer = taken
@@ -106,7 +106,13 @@ class InputGate:
                 return EVENT, channel, data_type, [data]
 
     def gather_barriers(self, event: bytes | None, left: int) -> None:
-        """Count aligned barriers that equal ``event``, except the last outstanding one."""
+        """Count aligned barriers that equal ``event``, except the last outstanding one.
+
+        Raises:
+            OverflowError: the number of barriers left is negative.
+        """
+        if left < 0:
+            raise OverflowError(f"{left} barriers are left")
         self._gathers, self._barriers_left = event, left
 
     def take_gathered(self) -> tuple[list[int], tuple[bytes, int, int] | None]:
@@ -153,19 +159,24 @@ class InputGate:
         self._bytes += len(data)
         return channel, data_type, data
 
-    def _take(self, deadline: float | None) -> tuple[int, AnyBuffer] | None:
-        """Wait for a buffer of any channel."""
-        while self._wait_ready(deadline):
+    def _take(
+        self, deadline: float | None, *, data_first: bool = False
+    ) -> tuple[int, AnyBuffer] | None:
+        """Wait for a buffer of any channel.
+
+        If ``data_first``, a pending wakeup is left to a call that finds no data.
+        """
+        while self._wait_ready(deadline, data_first=data_first):
             taken = self._poll()
             if taken is not None:
                 return taken
         return None
 
-    def _wait_ready(self, deadline: float | None) -> bool:
+    def _wait_ready(self, deadline: float | None, *, data_first: bool) -> bool:
         with self._lock:
             while True:
                 self._check_open()
-                if self._woken:
+                if self._woken and not (data_first and self._is_ready()):
                     self._woken = False
                     return False
                 if self._is_ready():

@@ -90,7 +90,7 @@ class UnionInputGate(InputGate):
             index = self._ready.popleft()
             self._is_queued[index] = False
         gate = self._gates[index]
-        taken = gate._take(0.0)
+        taken = gate._take(0.0, data_first=True)
         if taken is None:
             return None
         # It may have more; if not, the next turn detects that.

@@ -276,8 +276,17 @@ class Buffer(_Counted):
         return self._segment._view[self._reader_index : self._size]
 
     def slice(self, offset: int, length: int) -> BufferSlice:
-        """Return a read-only slice that shares the reference count (none is added)."""
+        """Return a read-only slice that shares the reference count (none is added).
+
+        Raises:
+            IllegalStateError: the buffer was recycled, or is compressed.
+            IndexError: the slice exceeds the buffer's size.
+        """
+        if offset < 0 or length < 0:
+            raise IndexError(f"slice of {length} bytes at {offset}")
         self._check_alive()
+        if offset > self._size - length:
+            raise IndexError(f"slice of {length} bytes at {offset} of {self._size}")
         if self.is_compressed:
             raise IllegalStateError("part of a compressed buffer means nothing")
         return BufferSlice(self, offset, length, self)

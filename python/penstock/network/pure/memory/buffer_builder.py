@@ -277,7 +277,8 @@ class BufferConsumer:
 
     def copy(self) -> BufferConsumer:
         """Return a retained twin at the same position, independent from then on."""
-        return self.copy_with_reader_position(self._reader_position)
+        self._check_open()
+        return self._copy(self._reader_position)
 
     def copy_with_reader_position(self, at: int) -> BufferConsumer:
         """Return a retained twin at ``at``.
@@ -289,6 +290,9 @@ class BufferConsumer:
         self._check_open()
         if not 0 <= at <= self.written_bytes:
             raise IndexError(f"position {at} of {self.written_bytes} bytes written")
+        return self._copy(at)
+
+    def _copy(self, at: int) -> BufferConsumer:
         twin = BufferConsumer(self._buffer.retain(), self._marker, at)
         twin._cached_marker = self._cached_marker
         twin.partial_record_length = self.partial_record_length

@@ -45,8 +45,7 @@ class _Channel:
             OSError: an earlier request failed, or this one if it runs here.
         """
         with self._changed:
-            if self._closed:
-                raise BrokenPipeError("it is closed")
+            self._check_open()
             self._check()
             self._requests += 1
 
@@ -74,6 +73,10 @@ class _Channel:
             with self._changed:
                 self._requests -= 1
             raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BrokenPipeError("it is closed")
 
     def _check(self) -> None:
         if self._error is not None:
@@ -124,6 +127,12 @@ class _Channel:
         while len(data) < size and (piece := self._file.read(size - len(data))):
             data += piece
         return bytes(data)
+
+
+def check_not_negative(number: int) -> None:
+    """Raise `OverflowError` for a negative number of bytes or blocks."""
+    if number < 0:
+        raise OverflowError(f"{number} is negative")
 
 
 class _Reading(_Channel, Generic[T]):
@@ -180,7 +189,9 @@ class BufferFileReader(_Reading[tuple[int, bytes] | None]):
 
         Raises:
             OSError: an earlier request failed, or this one if it is synchronous.
+            OverflowError: the capacity is negative.
         """
+        check_not_negative(capacity)
         self._request(lambda: self._read_buffer(capacity))
 
     def next(self) -> tuple[int, bytes] | None:
@@ -234,7 +245,9 @@ class BlockChannelReader(_Reading[bytes]):
 
         Raises:
             OSError: an earlier request failed, or this one if it is synchronous.
+            OverflowError: the size is negative.
         """
+        check_not_negative(size)
         self._request(lambda: self._read_block(size))
 
     def next(self) -> bytes:
@@ -242,8 +255,9 @@ class BlockChannelReader(_Reading[bytes]):
 
         Raises:
             IllegalStateError: no block was requested.
-            OSError: a request failed.
+            OSError: a request failed, or the file is closed.
         """
+        self._check_open()
         return self._take("block")
 
     def _read_block(self, size: int) -> bytes:

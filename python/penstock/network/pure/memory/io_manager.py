@@ -22,6 +22,7 @@ from penstock.network.pure.memory.file_channel import (
     BufferFileReader,
     BufferFileWriter,
     Submit,
+    check_not_negative,
 )
 
 if TYPE_CHECKING:
@@ -191,7 +192,10 @@ class IOManager:
 
         Raises:
             OSError: the file cannot be read, or ends early.
+            OverflowError: a number is negative.
         """
+        check_not_negative(num_blocks)
+        check_not_negative(block_size)
         reader = self.create_block_reader(channel, synchronous=synchronous)
         try:
             for _ in range(num_blocks):

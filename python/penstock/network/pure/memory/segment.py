@@ -217,7 +217,13 @@ class MemorySegment:
         return self.get(index) != 0
 
     def put_boolean(self, index: int, value: bool) -> None:
-        """Store 1 or 0."""
+        """Store 1 or 0.
+
+        Raises:
+            TypeError: the value is neither True nor False.
+        """
+        if not isinstance(value, bool):
+            raise TypeError(f"{value!r} is no bool")
         self.put(index, 1 if value else 0)
 
     # -- scalars ---------------------------------------------------------------------------
@@ -230,7 +236,6 @@ class MemorySegment:
 
     def _put_scalar(self, code: str, order: str, index: int, value: float) -> None:
         scalar = _SCALARS[code, order]
-        self._check(index, scalar.size)
         try:
             content = scalar.pack(value)
         except OverflowError:
@@ -239,6 +244,7 @@ class MemorySegment:
         except struct.error as error:
             kind = OverflowError if isinstance(value, int) and code not in "fd" else TypeError
             raise kind(f"{value!r} is no value of {scalar.size} bytes: {error}") from error
+        self._check(index, scalar.size)
         # Not packed in place: that writes zeros before it rejects a value.
         self._view[index : index + scalar.size] = content
 
@@ -318,9 +324,7 @@ class MemorySegment:
 
     def copy_to(self, offset: int, target: MemorySegment, target_offset: int, count: int) -> None:
         """Copy ``count`` bytes into another segment."""
-        self._check_pair(target)
-        self._check(offset, count)
-        target._check(target_offset, count)
+        self._check_pair(target, offset, target_offset, count)
         target._view[target_offset : target_offset + count] = self._view[offset : offset + count]
 
     def swap_bytes(
@@ -329,13 +333,11 @@ class MemorySegment:
         """Exchange ``count`` bytes with another segment; an error leaves both unchanged."""
         if len(scratch) < count:
             raise IndexError(f"scratch of {len(scratch)} bytes for {count}")
-        self._check_pair(other)
-        self._check(offset, count)
-        other._check(other_offset, count)
+        self._check_pair(other, offset, other_offset, count)
         mine, theirs = self._view, other._view
-        scratch[:count] = mine[offset : offset + count]
+        swapped = bytes(mine[offset : offset + count])
         mine[offset : offset + count] = theirs[other_offset : other_offset + count]
-        theirs[other_offset : other_offset + count] = memoryview(scratch)[:count]
+        theirs[other_offset : other_offset + count] = swapped
 
     def compare(
         self,
@@ -347,9 +349,7 @@ class MemorySegment:
     ) -> int:
         """Compare as unsigned bytes; after a common prefix, the shorter range is smaller."""
         common = length if other_length is None else min(length, other_length)
-        self._check_pair(other)
-        self._check(offset, common)
-        other._check(other_offset, common)
+        self._check_pair(other, offset, other_offset, common)
         mine = bytes(self._view[offset : offset + common])
         theirs = bytes(other._view[other_offset : other_offset + common])
         if mine != theirs:
@@ -372,11 +372,13 @@ class MemorySegment:
         if index < 0 or width < 0 or index > self._size - width:
             raise IndexError(f"{width} bytes at {index} of a segment of {self._size}")
 
-    def _check_pair(self, other: MemorySegment) -> None:
+    def _check_pair(self, other: MemorySegment, index: int, other_index: int, width: int) -> None:
         if self._memory is None:
             raise IllegalStateError("this memory segment has been freed")
+        self._check(index, width)
         if other._memory is None:
             raise IllegalStateError("the other memory segment has been freed")
+        other._check(other_index, width)
 
     @staticmethod
     def _check_size(size: int) -> None:

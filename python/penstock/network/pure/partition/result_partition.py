@@ -239,12 +239,12 @@ class ResultPartition:
             IllegalStateError: the partition is a blocking one, was written to, or has no such
                 subpartition.
         """
+        if not 0 <= subpartition < self.num_subpartitions:
+            raise IllegalStateError(
+                f"subpartition {subpartition} of a partition with {self.num_subpartitions}"
+            )
         with self._write_lock:
             self._check_writable()
-            if not 0 <= subpartition < self.num_subpartitions:
-                raise IllegalStateError(
-                    f"subpartition {subpartition} of a partition with {self.num_subpartitions}"
-                )
             target = self._subpartitions[subpartition]
             if isinstance(target, BlockingSubpartition):
                 raise IllegalStateError("a blocking partition has nothing in flight")
