@@ -43,6 +43,14 @@ def filled(pool):
     return buffer
 
 
+class Interface:
+    """An object that has only the ``__array_interface__`` of an array."""
+
+    def __init__(self, array):
+        self.__array_interface__ = array.__array_interface__
+        self.array = array
+
+
 @pytest.mark.parametrize(
     "view_of",
     [
@@ -50,8 +58,10 @@ def filled(pool):
         lambda owner: memoryview(owner)[8:16],
         lambda owner: numpy.frombuffer(owner, dtype=numpy.uint8)[3:],
         pyarrow.py_buffer,
+        lambda owner: numpy.from_dlpack(numpy.frombuffer(owner, dtype=numpy.uint8)),
+        lambda owner: numpy.asarray(Interface(numpy.frombuffer(owner, dtype=numpy.uint8))),
     ],
-    ids=["view", "part", "numpy", "arrow"],
+    ids=["view", "part", "numpy", "arrow", "DLPack", "array interface"],
 )
 def test_views_of_a_buffer(pool, exported, view_of):
     """A buffer can be recycled only after its last view."""
