@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -178,11 +179,14 @@ class RestApplication:
 
     async def _read(self, request: Request) -> bytes:
         parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
-            if size > self._max_content_bytes:
-                raise RestError(413, f"the body is longer than {self._max_content_bytes} bytes")
-            parts.append(part)
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size > self._max_content_bytes:
+                    raise RestError(413, f"the body is longer than {self._max_content_bytes} bytes")
+                parts.append(part)
+        except ClientDisconnect:
+            raise RestError(400, "the connection ended before the body") from None
         return b"".join(parts)
 
     async def _openapi(self, request: Request) -> Response:  # noqa: ARG002
