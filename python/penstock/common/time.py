@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from numbers import Real
+from typing import Any, Final
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.missing_methods import NoJavaMembers, SnakeCaseHints
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, WrongArgumentError
 
 __all__ = [
     "Duration",
@@ -177,27 +178,27 @@ class Time(metaclass=SnakeCaseHints):
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
         """Return a span of milliseconds."""
-        return Time(milliseconds)
+        return Time(_number(milliseconds, "milliseconds"))
 
     @staticmethod
     def seconds(seconds: int) -> Time:
         """Return a span of seconds."""
-        return Time(seconds * 1000)
+        return Time(_number(seconds, "seconds") * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
         """Return a span of minutes."""
-        return Time(minutes * 60_000)
+        return Time(_number(minutes, "minutes") * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
         """Return a span of hours."""
-        return Time(hours * 3_600_000)
+        return Time(_number(hours, "hours") * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
         """Return a span of days of 24 hours."""
-        return Time(days * 86_400_000)
+        return Time(_number(days, "days") * 86_400_000)
 
     def __eq__(self, other: object) -> bool:
         """Return whether the spans are equally long."""
@@ -214,3 +215,11 @@ class Time(metaclass=SnakeCaseHints):
     def __str__(self) -> str:
         """Return the number of milliseconds with its unit."""
         return f"{self._milliseconds} ms"
+
+
+def _number(amount: int, unit: str) -> int:
+    """Return the amount, which may have a fraction, as in PyFlink."""
+    given: Any = amount
+    if not isinstance(given, Real):
+        raise WrongArgumentError(f"Time.{unit}: {unit} must be a number, got {given!r}")
+    return amount

@@ -16,7 +16,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, WrongArgumentError
 
 
 class Ask(AsyncFunction):
@@ -77,3 +77,11 @@ def test_either_span_is_taken(make):
 def test_spans_tell_their_length():
     assert Duration.of_seconds(5).to_milliseconds() == Time.seconds(5).to_millis() == 5_000
     assert Time.milliseconds(2).to_nanos() == 2_000_000
+
+
+@pytest.mark.parametrize("unit", ["milliseconds", "seconds", "minutes", "hours", "days"])
+@pytest.mark.parametrize("amount", ["x", "5", None])
+def test_an_amount_of_time_is_a_number(unit, amount):
+    with pytest.raises(WrongArgumentError, match=rf"Time\.{unit}: {unit} must be a number, got "):
+        getattr(Time, unit)(amount)
+    assert getattr(Time, unit)(0.5).to_milliseconds() == getattr(Time, unit)(1).to_millis() / 2
