@@ -33,16 +33,7 @@ _PACKAGE: Final = "penstock"
 _OWN: Final = Path(ALIAS_PATH, _ALIAS)
 
 _NO_JVM: Final = "it talks to a JVM, and penstock has none"
-_TABLES: Final = (
-    "write TableDescriptor.for_connector(…).schema(…).option(…).build() for "
-    "create_temporary_table, or execute_sql('CREATE TABLE … WITH (…)')"
-)
 _ABSENT: Final = {
-    "dataset": (
-        "the DataSet API ended with Flink 1: use StreamExecutionEnvironment with "
-        "set_runtime_mode(RuntimeExecutionMode.BATCH), or for tables "
-        "TableEnvironment.create(EnvironmentSettings.in_batch_mode())"
-    ),
     "ml": "Flink ML is not part of penstock: use a Python library inside of functions",
     "serializers": "penstock's codecs follow from the declared types: see pyflink.common.Types",
     "fn_execution": (
@@ -60,9 +51,6 @@ _ABSENT: Final = {
         "KeyedOneInputStreamOperatorTestHarness for functions, all without a cluster; see "
         "docs/testing.md"
     ),
-    "table.descriptors": f"it is of PyFlink 1: {_TABLES}",
-    "table.sinks": f"it is of PyFlink 1: {_TABLES}",
-    "table.sources": f"it is of PyFlink 1: {_TABLES}",
     "examples": "PyFlink's examples are not part of penstock",
 }
 """Modules that penstock lacks, with everything below them, and why."""
@@ -71,7 +59,12 @@ _ABSENT: Final = {
 _FORMER: Final = {
     "common.execution_mode": "flink_1.execution_mode",
     "common.serialization_schemas": "common.serialization",
+    "dataset": "flink_1.dataset",
+    "dataset.execution_environment": "flink_1.dataset",
     "datastream.time_characteristic": "flink_1.time_characteristic",
+    "table.descriptors": "flink_1.descriptors",
+    "table.sinks": "flink_1.table_sources",
+    "table.sources": "flink_1.table_sources",
     "util.exceptions": "table.exceptions",
 }
 """Modules of PyFlink 1, and the modules that replace them."""

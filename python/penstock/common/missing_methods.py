@@ -273,11 +273,6 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
     },
     "TableEnvironment": {
         **dict.fromkeys(
-            ("connect", "register_table_sink", "register_table_source"),
-            "write create_temporary_table(name, TableDescriptor.for_connector(…)…build()), or "
-            "execute_sql('CREATE TABLE … WITH (…)')",
-        ),
-        **dict.fromkeys(
             (
                 *("create_java_function", "create_java_temporary_function"),
                 *("create_java_temporary_system_function", "register_java_function"),
@@ -288,15 +283,8 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
             ("create_model", "create_temporary_model", "drop_model", "drop_temporary_model"),
             "there are no models: a Python function can call one",
         ),
-        "execute": (
-            "execute_sql(…) and table.execute_insert(…) run at once; create_statement_set() runs "
-            "several statements as one job"
-        ),
         "explain": "write table.explain(), or explain_sql(statement)",
-        "insert_into": "write table.execute_insert(name)",
         "register_table": "it is create_temporary_view",
-        "scan": "it is from_path",
-        "sql_update": "it is execute_sql",
     },
     "CompiledPlan": {"as_smile_bytes": "write as_json_string()"},
     "PlanReference": {"from_smile_bytes": "write from_json_string(text), or from_file(path)"},
@@ -355,6 +343,12 @@ _FORMER: Final[dict[str, frozenset[str]]] = {
             *("get_externalized_checkpoint_cleanup", "is_prefer_checkpoint_for_recovery"),
             *("set_checkpoint_storage", "set_checkpoint_storage_dir"),
             *("set_externalized_checkpoint_cleanup", "set_prefer_checkpoint_for_recovery"),
+        }
+    ),
+    "TableEnvironment": frozenset(
+        {
+            *("connect", "execute", "insert_into", "register_table_sink", "scan", "sql_update"),
+            "register_table_source",
         }
     ),
     "EnvironmentSettings.Builder": frozenset(

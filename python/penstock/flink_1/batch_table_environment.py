@@ -7,6 +7,7 @@ from typing import Any
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.flink_1 import say_once
+from penstock.flink_1.dataset import ExecutionEnvironment
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.table_config import TableConfig
 from penstock.table.table_environment import TableEnvironment
@@ -17,32 +18,36 @@ class BatchTableEnvironment(TableEnvironment):
 
     @staticmethod
     def create(  # type: ignore[override]
-        execution_environment: Any = None,
+        execution_environment: ExecutionEnvironment | None = None,
         table_config: TableConfig | None = None,
         environment_settings: EnvironmentSettings | None = None,
     ) -> BatchTableEnvironment:
         """Return an environment.
 
         Args:
-            execution_environment: None: it was of the DataSet API.
+            execution_environment: Has the parallelism; None for the default.
             table_config: Options.
             environment_settings: The settings, in batch mode.
 
         Raises:
-            InvalidProgramError: There is an execution environment, or the settings are of streaming
-                mode.
+            InvalidProgramError: The execution environment is of another class, or the settings are
+                of streaming mode.
             WrongArgumentError: The settings or the options are of another class.
         """
         say_once(
             "BatchTableEnvironment",
             "use TableEnvironment.create(EnvironmentSettings.in_batch_mode())",
         )
+        configuration = process_configuration()
         if execution_environment is not None:
-            raise InvalidProgramError(
-                "BatchTableEnvironment.create: an execution environment was of the DataSet API; "
-                "write TableEnvironment.create(EnvironmentSettings.in_batch_mode()), or "
-                "StreamTableEnvironment.create(env) with env in BATCH mode"
-            )
+            given: Any = execution_environment
+            if not isinstance(given, ExecutionEnvironment):
+                raise InvalidProgramError(
+                    "BatchTableEnvironment.create takes an ExecutionEnvironment of pyflink.dataset;"
+                    " for a stream environment write StreamTableEnvironment.create(env) with env "
+                    "in BATCH mode"
+                )
+            configuration = given.configuration
         settings: Any = environment_settings or EnvironmentSettings.in_batch_mode()
         if not isinstance(settings, EnvironmentSettings):
             raise WrongArgumentError(f"environment_settings is EnvironmentSettings, got {settings}")
@@ -51,7 +56,7 @@ class BatchTableEnvironment(TableEnvironment):
                 "BatchTableEnvironment.create: the settings are of streaming mode; call "
                 "in_batch_mode() on their builder, or use TableEnvironment"
             )
-        made = BatchTableEnvironment(settings, process_configuration())
+        made = BatchTableEnvironment(settings, configuration)
         made.get_config().add_configuration(settings.configuration)
         options: Any = table_config
         if options is not None:

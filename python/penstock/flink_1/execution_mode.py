@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+__all__ = ["ExecutionMode"]
+
 
 class ExecutionMode(Enum):
     """Data exchange between the operators of a batch program."""

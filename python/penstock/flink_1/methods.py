@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.input_dependency_constraint import InputDependencyConstraint
@@ -187,6 +188,10 @@ def bound_method(target: Any, kind: str, name: str) -> Callable[..., Any]:
         kind: The class that had it.
         name: Its name.
     """
-    function, instead = METHODS[kind][name]
+    methods = METHODS.get(kind)
+    if methods is None:
+        # A program without tables may lack the packages that they need.
+        methods = import_module("penstock.flink_1.table_methods").METHODS
+    function, instead = methods[name]
     say_once(f"{kind}.{name}", instead)
     return partial(function, target)

@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+__all__ = ["TimeCharacteristic"]
+
 
 class TimeCharacteristic(Enum):
     """The notion of time; today windows and watermark strategies choose it."""

@@ -17,7 +17,7 @@ from penstock.table.plan.relations import Grouping
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.subqueries import joined_subqueries
 from penstock.table.plan.windows import milliseconds, window_table_function
-from penstock.table.text_expressions import expression_tree
+from penstock.table.text_expressions import expression_trees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ class GroupedTable:
     def select(self, *fields: Expression[Any]) -> Table:
         """Return a row of keys and aggregates for each group."""
         table = self._table
-        return grouped_select(table, self._keys, [expression_tree(field) for field in fields])
+        return grouped_select(table, self._keys, expression_trees(fields))
 
     def aggregate(self, func: Any) -> AggregatedTable:
         """Return the results of an aggregate function for each group, to select from."""
@@ -113,7 +113,7 @@ class GroupWindowedTable:
         Raises:
             ValidationException: The window's name is not among the fields.
         """
-        trees = [expression_tree(field) for field in fields]
+        trees = expression_trees(fields)
         name = self._window.name
         keys = [tree for tree in trees if str(tree) != name]
         if len(keys) == len(trees):
@@ -149,10 +149,10 @@ class WindowGroupedTable:
                 )
             size = self._window.size.options[0]
             slide = size if self._window.slide is None else self._window.slide.options[0]
-            trees = [expression_tree(field) for field in fields]
+            trees = expression_trees(fields)
             return grouped_select(self._table, self._keys, trees, (size, slide))
         windowed, columns = self._windowed()
-        trees = [self._of_window(expression_tree(field), columns) for field in fields]
+        trees = [self._of_window(tree, columns) for tree in expression_trees(fields)]
         keys = [*self._keys, *columns.values()]
         return grouped_select(windowed, keys, trees, properties=list(columns.values()))
 
@@ -252,7 +252,7 @@ class OverWindowedTable:
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Return, for each row, its columns and aggregates ``over`` its window."""
-        trees = [transformed(expression_tree(field), self._over) for field in fields]
+        trees = [transformed(tree, self._over) for tree in expression_trees(fields)]
         return self._table.select(*[Expression(tree) for tree in trees])
 
     def _over(self, tree: Any) -> Any:
@@ -346,7 +346,7 @@ class AggregatedTable:
             fields_ = [binder.field(result, field.name) for field in kind]
         key_names = node.schema.names[:number]
         node = n.project(node, [*columns[:number], *fields_], [*key_names, *names])
-        wanted = [expression_tree(field) for field in fields]
+        wanted = expression_trees(fields)
         if self._of_window is not None:
             wanted = [self._of_window(part) for part in wanted]
         if not fields:

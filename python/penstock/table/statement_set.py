@@ -33,6 +33,7 @@ class StatementSet:
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
         """Add an insertion that ``Table.insert_into`` created."""
+        self._environment.pipelines.pop(table_pipeline, None)
         self._sinks.append(table_pipeline.sink)
         self._statements.append(table_pipeline.statement)
         return self

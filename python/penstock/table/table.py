@@ -23,7 +23,7 @@ from penstock.table.plan.binder import Binder
 from penstock.table.plan.scopes import Scope
 from penstock.table.plan.subqueries import joined_subqueries
 from penstock.table.table_schema import TableSchema
-from penstock.table.text_expressions import expression_tree
+from penstock.table.text_expressions import expression_tree, expression_trees
 from penstock.table.udf import UserDefinedFunctionWrapper
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Table:
 
     def select(self, *fields: Expression[Any]) -> Table:
         """Return a table with these columns."""
-        return self.projected([expression_tree(field) for field in fields])
+        return self.projected(expression_trees(fields))
 
     def alias(self, field: str, *fields: str) -> Table:
         """Rename columns; those after the given names keep their names.
@@ -174,7 +174,7 @@ class Table:
 
     def group_by(self, *fields: Expression[Any]) -> GroupedTable:
         """Group the rows by equal values."""
-        return GroupedTable(self, [expression_tree(field) for field in fields])
+        return GroupedTable(self, expression_trees(fields))
 
     def distinct(self) -> Table:
         """Return the rows without duplicates."""
@@ -188,11 +188,11 @@ class Table:
         Raises:
             ValidationException: The table has a column with the name.
         """
-        return self.projected([e.UnresolvedColumn("*"), *map(expression_tree, fields)])
+        return self.projected([e.UnresolvedColumn("*"), *expression_trees(fields)])
 
     def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
         """Add columns, or replace those with the same names."""
-        trees = [expression_tree(field) for field in fields]
+        trees = expression_trees(fields)
         added = {output_name(tree, self.resolve(tree), i): tree for i, tree in enumerate(trees)}
         kept = [added.pop(name, e.UnresolvedColumn(name)) for name in self._node.schema.names]
         return self.projected([*kept, *added.values()])
@@ -204,8 +204,7 @@ class Table:
             ValidationException: An argument is not an alias of a column, or the column is unknown.
         """
         names = list(self._node.schema.names)
-        for field in fields:
-            tree = expression_tree(field)
+        for tree in expression_trees(fields):
             is_renaming = isinstance(tree, e.UnresolvedAlias) and isinstance(
                 tree.argument, e.UnresolvedColumn
             )
@@ -221,7 +220,7 @@ class Table:
         Raises:
             ValidationException: The column does not exist.
         """
-        trees = expanded([expression_tree(f) for f in fields], self._node.schema, self.resolve)
+        trees = expanded(expression_trees(fields), self._node.schema, self.resolve)
         dropped = {self._position(str(tree)) for tree in trees}
         kept = [i for i in range(len(self._node.schema)) if i not in dropped]
         if not kept:
@@ -404,8 +403,8 @@ class Table:
     def order_by(self, *fields: Expression[Any]) -> Table:
         """Sort the rows, by ``col("a").asc`` and ``col("b").desc``."""
         items = []
-        for field in fields:
-            tree, descends = expression_tree(field), False
+        for given in expression_trees(fields):
+            tree, descends = given, False
             if isinstance(tree, e.UnresolvedCall) and tree.function in ("ASC", "DESC"):
                 descends = tree.function == "DESC"
                 tree = tree.arguments[0]

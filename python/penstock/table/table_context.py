@@ -42,12 +42,14 @@ class TableContext(Protocol):
         catalogs: The catalogs.
         planner: Plans statements.
         jobs: Runs plans.
+        pipelines: Insertions that were not started, as keys.
         statements: Executes statements.
     """
 
     catalogs: CatalogManager
     planner: Planner
     jobs: TableJobs
+    pipelines: dict[TablePipeline, None]
     statements: StatementExecution
 
     def get_config(self) -> TableConfig:

@@ -81,6 +81,8 @@ class TableEnvironment(PlanMethods, MissingMethods):
         self.planner = Planner(self.catalogs, self._config, settings.streaming)
         self.jobs: TableJobs = TableJobs(root, self._config, self.planner)
         self.statements: StatementExecution = StatementExecution(self)
+        #: Insertions that were not started, as keys, for `execute` of PyFlink 1.
+        self.pipelines: dict[TablePipeline, None] = {}
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
@@ -563,7 +565,9 @@ class TableEnvironment(PlanMethods, MissingMethods):
         if identifier is not None and table._query is not None:
             verb = "OVERWRITE" if overwrite else "INTO"
             statement = f"INSERT {verb} {identifier.as_serializable_string()} {table._query}"
-        return TablePipeline(sink, self, identifier, statement)
+        made = TablePipeline(sink, self, identifier, statement)
+        self.pipelines[made] = None
+        return made
 
     def attach(self, sinks: Sequence[Sink]) -> None:
         """Reject the call: there is no stream environment (beyond PyFlink).

@@ -51,6 +51,7 @@ class TablePipeline:
 
     def execute(self) -> TableResult:
         """Start the job."""
+        self._environment.pipelines.pop(self, None)
         return self._environment.jobs.insert([self.sink])
 
     def explain(self, *extra_details: int) -> str:

@@ -1,18 +1,22 @@
-"""Errors for expressions in texts, which PyFlink 1 accepted: ``table.select("a, b.sum as s")``.
+"""Expressions in texts, as in PyFlink 1: ``table.select("a, b.sum as s")``.
 
-The error shows the arguments to write instead.
+Columns, their aggregates and intervals become expressions, and all else an expression of SQL.  The
+log shows once the arguments to write instead.
 """
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import WrongArgumentError
 from penstock.table.expression import tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from penstock.table.expression import Expression
 
 _COLUMN: Final = re.compile(
     r"(?P<name>\w+|\*)"
@@ -32,15 +36,34 @@ def expression_tree(field: Any) -> Any:
     """Return the unresolved tree of an expression, an argument of a table's method.
 
     Raises:
-        WrongArgumentError: The argument is a text.
+        WrongArgumentError: The argument is a text of several expressions, or of none.
     """
-    if isinstance(field, str):
-        written = ", ".join(_written(part) for part in _parts(field)) or "col('name')"
-        raise WrongArgumentError(
-            f"Expected an expression, got the text {field!r}: PyFlink 2 has no expressions in "
-            f"texts, write {written}"
-        )
-    return tree_of(field)
+    if not isinstance(field, str):
+        return tree_of(field)
+    trees = expression_trees([field])
+    if len(trees) != 1:
+        raise WrongArgumentError(f"Expected one expression, got the text {field!r}")
+    return trees[0]
+
+
+def expression_trees(fields: Iterable[Any]) -> list[Any]:
+    """Return the unresolved trees of expressions; a text may have several of them.
+
+    Raises:
+        WrongArgumentError: A text has no expression.
+    """
+    trees: list[Any] = []
+    for field in fields:
+        if not isinstance(field, str):
+            trees.append(tree_of(field))
+            continue
+        parts = [_calls(part) for part in _parts(field)]
+        if not parts:
+            raise WrongArgumentError(f"Expected an expression, got the text {field!r}")
+        written = ", ".join(map(_written, parts))
+        import_module("penstock.flink_1").say_once(f"the text {field!r}", f"write {written}")
+        trees += [tree_of(_expression(part)) for part in parts]
+    return trees
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -57,17 +80,33 @@ def _parts(text: str) -> Iterator[str]:
         yield part.strip()
 
 
-def _written(part: str) -> str:
-    """Return the Python expression for one expression of a text."""
+def _calls(part: str) -> tuple[str, str, str | None, str | None]:
+    """Return function, argument, property and alias of one expression of a text."""
     interval = _INTERVAL.fullmatch(part)
     if interval is not None:
-        return f"lit({interval['number']}).{interval['unit']}"
+        return "lit", interval["number"], interval["unit"], None
     found = _COLUMN.fullmatch(part)
-    if found is None:
-        aliased = _ALIAS.fullmatch(part)
-        if aliased is None:
-            return f"call_sql({part!r})"
-        return f"call_sql({aliased['expression']!r}).alias({aliased['alias']!r})"
-    alias, of = found["alias"], found["property"]
-    of = f".{of.lower()}" if of else ""
-    return f"col({found['name']!r}){of}" + (f".alias({alias!r})" if alias else "")
+    if found is not None:
+        of = found["property"]
+        return "col", found["name"], of.lower() if of else None, found["alias"]
+    aliased = _ALIAS.fullmatch(part)
+    if aliased is None:
+        return "call_sql", part, None, None
+    return "call_sql", aliased["expression"], None, aliased["alias"]
+
+
+def _written(calls: tuple[str, str, str | None, str | None]) -> str:
+    function, argument, of, alias = calls
+    text = f"{function}({argument if function == 'lit' else repr(argument)})"
+    return text + (f".{of}" if of else "") + (f".alias({alias!r})" if alias else "")
+
+
+def _expression(calls: tuple[str, str, str | None, str | None]) -> Expression[Any]:
+    function, argument, of, alias = calls
+    functions = import_module("penstock.table.expressions")
+    made: Expression[Any] = getattr(functions, function)(
+        int(argument) if function == "lit" else argument
+    )
+    if of:
+        made = getattr(made, of)
+    return made.alias(alias) if alias else made

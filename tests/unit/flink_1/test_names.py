@@ -1,9 +1,10 @@
 """Names and keywords that only PyFlink 1 has."""
 
+from importlib import import_module
 from types import ModuleType
 
 import pytest
-from penstock import flink_1, pyflink_names
+from penstock import flink_1, pyflink_alias, pyflink_names
 from penstock.common import Duration, Types
 from penstock.common.serialization import Encoder, SimpleStringEncoder
 from penstock.datastream import StreamExecutionEnvironment
@@ -82,6 +83,11 @@ def test_names_are_found_where_they_were(name):
             assert getattr(module, attribute).__name__ == attribute
 
 
+@pytest.mark.parametrize("name", pyflink_alias._FORMER.values())
+def test_former_modules_are_modules_of_penstock(name):
+    assert import_module(f"penstock.{name}").__all__
+
+
 def test_settings_without_effect():
     config = StreamExecutionEnvironment.get_execution_environment().get_config()
     assert config.disable_sysout_logging() is config
@@ -92,6 +98,7 @@ def test_settings_without_effect():
 
 #: Names of ``import *`` that only PyFlink 1 had, by module.
 STARS = {
+    "flink_1.descriptors": "Csv FileSystem Json Kafka OldCsv Schema",
     "common": "ExecutionMode",
     "datastream": (
         "ExternalizedCheckpointCleanup FsStateBackend MemoryStateBackend RocksDBStateBackend "
