@@ -12,6 +12,7 @@ import hashlib
 import multiprocessing
 import secrets
 import sys
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 if not TYPE_CHECKING and "--pure" in sys.argv:
@@ -35,7 +36,7 @@ def environment_of(name: str, token: bytes) -> network.NetworkEnvironment:
     )
 
 
-def write(token: bytes, to_reader) -> None:
+def write(token: bytes, to_reader: Connection) -> None:
     """Write all records to a partition of one subpartition."""
     environment = environment_of("writer", token)
     partition = environment.create_result_partition(PARTITION, 1)

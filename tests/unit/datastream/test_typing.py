@@ -188,8 +188,7 @@ def report_of_pyright(programs):
         "typeCheckingMode": "standard",
         "include": [
             str(programs),
-            # The codecs of `penstock.network` are of a wider type than its writers accept.
-            *(str(path) for path in examples if path.name != "network_exchange.py"),
+            *(str(path) for path in examples),
         ],
         "extraPaths": [str(package.parent), str(examples[0].parent)],
     }
