@@ -90,11 +90,23 @@ class EnvironmentSources(MissingMethods):
 
         return self._from_table(source_of_arrow(table), "Arrow Source")
 
-    def from_pandas(self, frame: Any) -> DataStream[Row]:
-        """Create a stream of a pandas DataFrame's rows, without its index; see `from_arrow`."""
+    def from_pandas(self, frame: Any, schema: Any = None) -> DataStream[Row]:
+        """Create a stream of a pandas DataFrame's rows, without its index; see `from_arrow`.
+
+        Args:
+            frame: The DataFrame.
+            schema: A row type, a type of records, or an Arrow schema: the columns to read and their
+                types.  By default all columns, with the types that Arrow infers: a dictionary is
+                then a row of its keys, and only a schema makes it a map.
+
+        Raises:
+            InvalidProgramError: The argument is not a DataFrame, it lacks a column of the schema,
+                or values do not have its type.
+            DependencyError: pyarrow is not installed.
+        """
         from penstock.datastream.frames import source_of_pandas
 
-        return self._from_table(source_of_pandas(frame), "Pandas Source")
+        return self._from_table(source_of_pandas(frame, schema), "Pandas Source")
 
     def from_polars(self, frame: Any) -> DataStream[Row]:
         """Create a stream of a Polars DataFrame's rows; see `from_arrow`."""

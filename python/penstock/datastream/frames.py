@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.names import nearest_hint
 from penstock.connectors.base import Source
 from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.formats.arrow_types import arrow_library, row_type_of
+from penstock.formats.arrow_types import arrow_library, row_type_of, table_schema
 from penstock.graph import operators
 
 if TYPE_CHECKING:
@@ -101,32 +102,48 @@ def source_of_arrow(table: Any) -> ColumnSource:
     return ColumnSource(table, "from_arrow")
 
 
-def source_of_pandas(frame: Any) -> ColumnSource:
-    """Create a source of the rows of a pandas DataFrame, without its index."""
+def source_of_pandas(frame: Any, schema: Any = None) -> ColumnSource:
+    """Create a source of the rows of a pandas DataFrame, without its index.
+
+    Args:
+        frame: The DataFrame.
+        schema: The columns to read and their types; None for all, with the types of their values.
+    """
     pa = arrow_library("from_pandas")
     if not _is_a(frame, "pandas", "DataFrame"):
         raise WrongArgumentError(f"from_pandas takes a DataFrame of pandas, got {frame!r}")
+    names = [str(name) for name in frame.columns]
+    kinds = dict.fromkeys(names)
+    if schema is not None:
+        wanted = table_schema(schema, row_type_of(schema, "from_pandas"))
+        kinds = dict(zip(wanted.names, wanted.types, strict=True))
     columns = []
-    for number, name in enumerate(frame.columns):
-        column = frame.iloc[:, number]
+    for name, kind in kinds.items():
+        if name not in names:
+            raise InvalidProgramError(
+                f"from_pandas: the frame has no column {name!r}, which the schema has; its columns "
+                f"are {', '.join(names)}{nearest_hint(name, names)}"
+            )
         try:
-            columns.append(_column_of_pandas(pa, column))
+            columns.append(_column_of_pandas(pa, frame.iloc[:, names.index(name)], kind))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise InvalidProgramError(
                 f"from_pandas: Arrow has no type for the values of the column {name!r} ({error}); "
                 "convert them to one type, or pass the frame to from_collection"
+                if kind is None
+                else f"from_pandas: the values of the column {name!r} do not have the type {kind} "
+                f"of the schema ({error})"
             ) from None
-    table = pa.Table.from_arrays(columns, names=[str(name) for name in frame.columns])
-    return ColumnSource(table, "from_pandas")
+    return ColumnSource(pa.Table.from_arrays(columns, names=list(kinds)), "from_pandas")
 
 
-def _column_of_pandas(pa: Any, column: Any) -> Any:
+def _column_of_pandas(pa: Any, column: Any, kind: Any) -> Any:
     import numpy as np
 
     # NaN is a number in a float column, as in `from_collection`, and a missing value elsewhere.
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f":
-        return pa.array(column.to_numpy(), from_pandas=False)
-    return pa.Array.from_pandas(column)
+        return pa.array(column.to_numpy(), kind, from_pandas=False)
+    return pa.Array.from_pandas(column, type=kind)
 
 
 def source_of_polars(frame: Any) -> ColumnSource:

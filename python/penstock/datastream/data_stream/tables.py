@@ -97,9 +97,9 @@ def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple
 
 
 def pandas_of(table: Any) -> Any:
-    """Convert an Arrow table to a pandas DataFrame."""
+    """Convert an Arrow table to a pandas DataFrame; values of a map type are dictionaries."""
     optional_library("pandas", "pandas", "pandas", "to_pandas")
-    return table.to_pandas()
+    return table.to_pandas(maps_as_pydicts="strict")
 
 
 def polars_of(table: Any) -> Any:
