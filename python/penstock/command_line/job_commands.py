@@ -130,9 +130,9 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
     if last is not None:
         click.echo(
             f"last checkpoint: {last['id']} at {_when(last['trigger_timestamp'])}, "
-            f"{last['state_size']} bytes in {last['end_to_end_duration']} ms, "
-            f"{last['external_path']}"
+            f"{last['state_size']} bytes in {last['end_to_end_duration']} ms"
         )
+        click.echo(f"  {last['external_path']}")
     for failure in failures:
         where = f" in {failure['taskName']}" if failure["taskName"] else ""
         click.echo(f"last failure: {_when(failure['timestamp'])}{where}: {_told_by(failure)}")

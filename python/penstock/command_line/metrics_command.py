@@ -61,17 +61,22 @@ def metrics(
         row |= {name: _rounded(by_name.get(name), "sum") for name in _RATES}
         row |= {name: _rounded(by_name.get(name), "max") for name in _SHARES}
         rows.append(row)
-    titles = {
-        "vertex": "vertex",
-        "parallelism": "parallelism",
-        **dict(zip(_RATES, ("records/s in", "records/s out", "bytes/s in"), strict=True)),
-        **dict(zip(_SHARES, ("busy ms/s", "back pressured ms/s", "idle ms/s"), strict=True)),
-    }
-    table = table_of(tuple(titles.values()), [[row[name] for name in titles] for row in rows])
-    tell(
-        as_json,
-        rows,
-        table + "\nRates are sums over subtasks; times are of the subtask with the most.",
+    tell(as_json, rows, _rates_of(rows))
+
+
+def _rates_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rates of vertices as a table that fits into 80 columns."""
+    names = ("vertex", "parallelism", *_RATES, *_SHARES)
+    titles = ("vertex", "tasks", "in/s", "out/s", "bytes in/s", "busy", "pressed", "idle")
+    figures = [
+        [round(row[name]) if isinstance(row[name], float) else row[name] for name in names]
+        for row in rows
+    ]
+    return (
+        f"{table_of(titles, figures)}\n"
+        "Rates are records and bytes, summed over the subtasks of a vertex.\n"
+        "Times are ms per second, of the subtask with the most; pressed: back pressured.\n"
+        "--list shows the names of all metrics."
     )
 
 

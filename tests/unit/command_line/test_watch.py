@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from penstock.command_line.job_commands import table_of
+from penstock.command_line.metrics_command import _RATES, _SHARES, _rates_of
 from penstock.command_line.watch import _behind, _job_view, _top_view
 from rich.console import Console
 
@@ -61,6 +62,20 @@ def test_the_busiest_vertices_are_shown_in_a_line_each():
     assert len(lines) == 4, "a head, its rule and two rows"
     assert lines[-1].split()[-6:] == ["100", "%", "25", "%", "1,234,567", "1,234,567"]
     assert lines[-1].startswith(" a job")
+
+
+def test_rates_are_shown_in_a_line_for_each_vertex(monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    fast = dict.fromkeys(_RATES, 1_234_567_890.1) | dict.fromkeys(_SHARES, 1000.0)
+    rows = [
+        {"vertex": LONG, "parallelism": 128, **fast},
+        {"vertex": "Map", "parallelism": 1, **dict.fromkeys((*_RATES, *_SHARES))},
+    ]
+    lines = _rates_of(rows).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split()[-7:] == ["128", *["1234567890"] * 3, *["1000"] * 3]
+    assert lines[2].split() == ["Map", "1", *"------"]
 
 
 @pytest.mark.parametrize(
