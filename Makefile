@@ -177,6 +177,7 @@ bench-nexmark: $(STAMP)  ## Nexmark beside a Python loop, DuckDB, Polars and Fli
 
 bench-patterns: $(STAMP)  ## patterns beside Flink's CEP in Java (FLINK=folder of its jars)
 	$(BIN)/python benchmarks/patterns.py $(if $(FLINK),--flink $(FLINK))
+	$(BIN)/python benchmarks/pattern_memory.py $(if $(FLINK),--flink $(FLINK))
 
 bench-word-count: $(STAMP)  ## word count on Spark and locally, beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/word_count.py

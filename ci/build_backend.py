@@ -47,6 +47,7 @@ SHARED_SOURCES = {
     for name in (
         "field_sum",
         "function_operators",
+        "match_heap",
         "operator_loop",
         "pattern_automaton",
         "pattern_matching",

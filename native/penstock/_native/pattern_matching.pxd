@@ -2,21 +2,8 @@
 
 cimport cython
 
+from penstock._native.match_heap cimport is_before, pop, push, sift_down
 from penstock._native.pattern_automaton cimport MatchCondition, MatchEdge, MatchState
-
-
-cdef bint is_before(tuple left, tuple right) except -1
-
-
-@cython.locals(position=Py_ssize_t, parent=Py_ssize_t)
-cdef push(list heap, tuple match)
-
-
-@cython.locals(size=Py_ssize_t, child=Py_ssize_t)
-cdef sift_down(list heap, Py_ssize_t position, tuple match)
-
-
-cdef tuple pop(list heap)
 
 
 @cython.final
@@ -24,10 +11,12 @@ cdef class PartialMatch:
     cdef object clock
     cdef list states
     cdef list entry
-    cdef object node
+    cdef tuple match
     cdef long long current_timestamp
 
-    @cython.locals(nodes=dict, records=dict, entry=tuple, state=MatchState, found=list)
+    @cython.locals(
+        match=tuple, nodes=dict, records=dict, entry=tuple, state=MatchState, found=list
+    )
     cpdef list get_events_for_pattern(self, str name)
 
 
@@ -63,6 +52,7 @@ cdef class PatternMatcher:
         ended=int, end=cython.longlong, fresh=list, complete=list, match=tuple, state=MatchState
     )
     cpdef list advance(self, list entry, long long timestamp)
+    cdef _add_complete(self, list entry, list complete)
     @cython.locals(first=tuple)
     cdef bint _is_due(self, list entry, long long timestamp) except -1
     @cython.locals(window_ms=cython.longlong, state=MatchState)
@@ -72,7 +62,9 @@ cdef class PatternMatcher:
         state=MatchState, waiting=list, edge=MatchEdge, target=MatchState, following=tuple
     )
     cdef _step(self, list entry, tuple match, list fresh, list complete)
-    @cython.locals(records=dict, following=tuple, end=MatchState, time=object)
+    @cython.locals(index=Py_ssize_t, following=tuple)
+    cdef tuple _with_node(self, list entry, tuple match, list goes_on)
+    @cython.locals(following=tuple, end=MatchState, time=object)
     cdef _take(
         self, list entry, tuple match, MatchState state, MatchState target, list goes_on,
         list complete
@@ -86,10 +78,12 @@ cdef class PatternMatcher:
     cdef object _limit(self, list path)
     @cython.locals(kept=list, match=tuple, position=Py_ssize_t)
     cdef _prune(self, list entry, list heap, object limit)
-    @cython.locals(nodes=dict, found=tuple, path=list, state=MatchState)
-    cdef list _path(self, list entry, object node)
-    @cython.locals(records=dict, match=dict, values=list)
-    cdef dict _match_of(self, list entry, list path)
+    @cython.locals(nodes=dict, records=dict, found=tuple, path=list, state=MatchState)
+    cdef list _path(self, list entry, tuple match)
+    @cython.locals(match=dict, values=list)
+    cdef dict _match_of(self, list path)
+    @cython.locals(records=dict)
+    cdef _keep(self, list entry, object record, object value)
     @cython.locals(references=dict)
     cdef _refer(self, list entry, object identifier)
     cdef bint _is_last(self, dict references, object identifier) except -1

@@ -9,24 +9,23 @@ The state of a key is an entry, a list that any codec can write:
 ====  =================================================================================
 0     the names of the automaton's states, joined: says what the indexes below mean
 1     the last identifier that was given to a record or a node; they grow
-2     the partial matches, a binary heap by first record (below)
+2     the partial matches, a binary heap by first record (``match_heap``)
 3     the complete matches that wait for an earlier partial match to end, a heap as well
 4     the nodes: identifier to (node before it, state, record)
 5     the records: identifier to value
 6     the references to a node or record, by identifier, where there are several
 ====  =================================================================================
 
+Places 3 to 6 are None until they are needed, since many keys have a single match of one record.
+
 A match is a tuple: the index of its state, its first record, its last node, the timestamps of its
 first and of its last record.  A first record of 0 stands for none: each entry has one match that
-has not begun.
+has not begun.  A match of one record may have the node 0, and then contains what the node would
+say: the state and the value of the record follow.
 
 A node is a record as a part of a match.  It refers to the node before it, so that matches with the
 same beginning share their nodes, and records are stored once.  Both are removed with the last
-reference.
-
-The order of matches is that of Flink, whose queues are the binary heaps of Java: among matches with
-the same first record, it depends on how the heaps are built, and so does what a skip strategy
-discards.
+reference.  The single record of a match becomes a node when the match takes another record.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import IllegalStateError
 
 # Relative: when compiled, these are the classes that the .pxd cimports.
+from .match_heap import is_before, pop, push, sift_down  # noqa: TID252
 from .pattern_automaton import MatchCondition, MatchState  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     #: The state of a key: the table above says what each place contains.
     _Entry: TypeAlias = list[Any]
 
-    #: A match: state, first record, last node, first and last timestamp.
-    _Match: TypeAlias = tuple[int, int, int, int, int]
+    #: A match: state, first record, last node, first and last timestamp; without a node, the state
+    #: and value of its record.
+    _Match: TypeAlias = tuple[Any, ...]
 
 #: Skip strategies.
 NO_SKIP = 0
@@ -54,49 +55,6 @@ TO_NEXT = 1
 PAST_LAST_EVENT = 2
 TO_FIRST = 3
 TO_LAST = 4
-
-
-def is_before(left: _Match, right: _Match) -> bool:
-    """Return whether a match has an earlier first record than another; no record sorts last."""
-    first: int = left[1]
-    other: int = right[1]
-    return first != 0 and (other == 0 or first < other)
-
-
-def push(heap: list[_Match], match: _Match) -> None:
-    """Add a match to a heap."""
-    heap.append(match)
-    position = len(heap) - 1
-    while position > 0:
-        parent = (position - 1) >> 1
-        if not is_before(match, heap[parent]):
-            break
-        heap[position] = heap[parent]
-        position = parent
-    heap[position] = match
-
-
-def sift_down(heap: list[_Match], position: int, match: _Match) -> None:
-    """Put a match at a position of a heap, or below it where it belongs."""
-    size = len(heap)
-    while position < size >> 1:
-        child = 2 * position + 1
-        if child + 1 < size and is_before(heap[child + 1], heap[child]):
-            child += 1
-        if not is_before(heap[child], match):
-            break
-        heap[position] = heap[child]
-        position = child
-    heap[position] = match
-
-
-def pop(heap: list[_Match]) -> _Match:
-    """Remove the first match of a heap and return it."""
-    first: tuple[Any, ...] = heap[0]
-    last = heap.pop()
-    if heap:
-        sift_down(heap, 0, last)
-    return first
 
 
 class PartialMatch:
@@ -114,13 +72,18 @@ class PartialMatch:
         self.clock = clock
         self.states: list[MatchState] = []
         self.entry: list[Any] = []
-        self.node: int = 0
+        self.match: tuple[Any, ...] = ()
         self.current_timestamp = 0
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
         """Return the records that the match has accepted for a part, in their order."""
         found: list[Any] = []
-        nodes, records, node = self.entry[4], self.entry[5], self.node
+        match = self.match
+        if len(match) > 5:
+            if self.states[match[5]].label == name:
+                found.append(match[6])
+            return found
+        nodes, records, node = self.entry[4], self.entry[5], match[2]
         while node != 0:
             entry = nodes[node]
             state = self.states[entry[1]]
@@ -140,9 +103,12 @@ class PartialMatch:
 
     def last(self, *names: str) -> object:
         """Return the last record of the first of these parts that has one, else None."""
+        match = self.match
         nodes, records = self.entry[4], self.entry[5]
         for name in names:
-            node = self.node
+            if len(match) > 5 and self.states[match[5]].label == name:
+                return match[6]
+            node = match[2]
             while node != 0:
                 entry = nodes[node]
                 if self.states[entry[1]].label == name:
@@ -222,7 +188,7 @@ class PatternMatcher:
 
     def new_entry(self) -> _Entry:
         """Return the state of a key without any record so far."""
-        return [self.names, 0, [self.not_begun], [], {}, {}, {}]
+        return [self.names, 0, [self.not_begun], None, None, None, None]
 
     def is_unused(self, entry: _Entry) -> bool:
         """Return whether an entry equals a new one."""
@@ -238,8 +204,9 @@ class PatternMatcher:
             indexes = {state.name: state.index for state in self.states}
             moved: list[int | None] = [indexes.get(name) for name in entry[0].split("\n")]
             for which in (2, 3):
-                entry[which] = [self._moved(match, moved, entry[0]) for match in entry[which]]
-            for identifier, node in list(entry[4].items()):
+                if entry[which]:
+                    entry[which] = [self._moved(match, moved, entry[0]) for match in entry[which]]
+            for identifier, node in list((entry[4] or {}).items()):
                 state = self._moved_index(node[1], moved, entry[0])
                 entry[4][identifier] = (node[0], state, node[2])
         entry[0] = self.names
@@ -247,7 +214,10 @@ class PatternMatcher:
     def _moved(self, match: _Match, moved: list[int | None], names: str) -> _Match:
         if match[1] == 0:
             return self.not_begun
-        return (self._moved_index(match[0], moved, names), *match[1:])
+        state = self._moved_index(match[0], moved, names)
+        if len(match) > 5:
+            return (state, *match[1:5], self._moved_index(match[5], moved, names), match[6])
+        return (state, *match[1:])
 
     def _moved_index(self, index: int, moved: list[int | None], names: str) -> int:
         found = moved[index]
@@ -288,8 +258,7 @@ class PatternMatcher:
         entry[2] = fresh
         if not complete and not entry[3]:
             return complete
-        for match in complete:
-            push(entry[3], match)
+        self._add_complete(entry, complete)
         return self._completed(entry, fresh)
 
     def advance(self, entry: _Entry, timestamp: int) -> list[dict[str, list[Any]]]:
@@ -319,12 +288,18 @@ class PatternMatcher:
                 push(complete, match)
                 continue
             if self.timed_out is not None:
-                self.timed_out.append((self._match_of(entry, self._path(entry, match[2])), end))
+                self.timed_out.append((self._match_of(self._path(entry, match)), end))
             self._release(entry, match[2])
         entry[2] = fresh
+        self._add_complete(entry, complete)
+        return self._completed(entry, fresh)
+
+    def _add_complete(self, entry: _Entry, complete: list[_Match]) -> None:
+        """Add complete matches to those of an entry."""
+        if entry[3] is None:
+            entry[3] = []
         for match in complete:
             push(entry[3], match)
-        return self._completed(entry, fresh)
 
     def _is_due(self, entry: _Entry, timestamp: int) -> bool:
         """Return whether a window of a partial match may have ended."""
@@ -357,14 +332,14 @@ class PatternMatcher:
         """Offer the record to one match."""
         node = match[2]
         is_new = match[1] == 0
-        self.context.node = node
+        self.context.match = match
         if self.has_iterative:
             for index in range(len(self.functions)):
                 if self.is_iterative[index]:
                     self.known[index] = 0
         goes_on: list[Any] = []
         is_discarded = False
-        is_owned = not is_new
+        is_owned = node != 0
         state = self.states[match[0]]
         waiting: list[Any] = [state]
         while waiting:
@@ -382,18 +357,20 @@ class PatternMatcher:
                         if is_owned:
                             # The match passes its own reference on.
                             is_owned = False
-                        else:
+                        elif node != 0:
                             self._refer(entry, node)
                         following = (
-                            match
-                            if target.index == match[0]
-                            else (target.index, match[1], node, match[3], match[4])
+                            match if target.index == match[0] else (target.index, *match[1:])
                         )
                         if target.is_final:
                             push(complete, following)
                         else:
                             goes_on.append(following)
                 else:
+                    if node == 0 and not is_new:
+                        match = self._with_node(entry, match, goes_on)
+                        node = match[2]
+                        is_owned = True
                     self._take(entry, match, state, target, goes_on, complete)
         if is_discarded:
             for following in goes_on:
@@ -406,6 +383,18 @@ class PatternMatcher:
         elif is_owned:
             self._release(entry, node)
 
+    def _with_node(self, entry: _Entry, match: _Match, goes_on: list[_Match]) -> _Match:
+        """Return a match of one record with a node, which the matches that go on share."""
+        if entry[4] is None:
+            entry[4], entry[5], entry[6] = {}, {}, {}
+        self._keep(entry, match[1], match[6])
+        added = entry[1] = entry[1] + 1
+        entry[4][added] = (0, match[5], match[1])
+        for index, following in enumerate(goes_on):
+            self._refer(entry, added)
+            goes_on[index] = (*following[:2], added, *following[3:5])
+        return (*match[:2], added, *match[3:5])
+
     def _take(
         self,
         entry: _Entry,
@@ -416,24 +405,20 @@ class PatternMatcher:
         complete: list[_Match],
     ) -> None:
         """Add the record to a match as a part of a state, and go to another state."""
-        records = entry[5]
+        time: Any = self.timestamp
         if self.record == 0:
             self.record = entry[1] = entry[1] + 1
-            records[self.record] = self.value
-        else:
-            self._refer(entry, self.record)
         record = self.record
-        # The match below holds the first reference.
-        added = entry[1] = entry[1] + 1
-        entry[4][added] = (match[2], state.index, record)
-        if match[2] != 0:
-            self._refer(entry, match[2])
-        time: Any = self.timestamp
-        first, began = match[1], match[3]
-        if first == 0:
-            first, began = record, time
+        if match[1] == 0:
             self.has_begun = True
-        following = (target.index, first, added, began, time)
+            following: _Match = (target.index, record, 0, time, time, state.index, self.value)
+        else:
+            self._keep(entry, record, self.value)
+            # The match holds the first reference.
+            added = entry[1] = entry[1] + 1
+            entry[4][added] = (match[2], state.index, record)
+            self._refer(entry, match[2])
+            following = (target.index, match[1], added, match[3], time)
         if target.is_final:
             push(complete, following)
             return
@@ -443,8 +428,9 @@ class PatternMatcher:
         if target.may_end:
             end = self._end_after(target)
             if end is not None:
-                self._refer(entry, added)
-                push(complete, (end.index, first, added, began, time))
+                if following[2] != 0:
+                    self._refer(entry, following[2])
+                push(complete, (end.index, *following[1:]))
 
     def _end_after(self, state: MatchState) -> MatchState | None:
         """Return the final state if edges lead there from a state without another record."""
@@ -488,17 +474,17 @@ class PatternMatcher:
             if self.skip != 0 and fresh and is_before(fresh[0], waiting[0]):
                 break
             match = pop(waiting)
-            path = self._path(entry, match[2])
+            path = self._path(entry, match)
             if self.skip != 0:
                 limit = self._limit(path)
                 if limit > 0:
                     self._prune(entry, fresh, limit)
                     self._prune(entry, waiting, limit)
-            found.append(self._match_of(entry, path))
+            found.append(self._match_of(path))
             self._release(entry, match[2])
         return found
 
-    def _limit(self, path: list[tuple[str, int]]) -> int:
+    def _limit(self, path: list[tuple[str, int, Any]]) -> int:
         """Return the first record up to which matches are discarded; 0 for none.
 
         Raises:
@@ -512,7 +498,7 @@ class PatternMatcher:
             last: int = path[len(path) - 1][1]
             return last
         limit = 0
-        for label, record in path:
+        for label, record, _ in path:
             # TO_FIRST uses the first record, TO_LAST the last one.
             if label == self.skip_to and limit * (4 - self.skip) == 0:
                 limit = record
@@ -541,29 +527,40 @@ class PatternMatcher:
         for position in range((len(heap) >> 1) - 1, -1, -1):
             sift_down(heap, position, heap[position])
 
-    def _path(self, entry: _Entry, node: int) -> list[tuple[str, int]]:
-        """Return the label and the record of each node of a match, in their order."""
-        nodes = entry[4]
+    def _path(self, entry: _Entry, match: _Match) -> list[tuple[str, int, Any]]:
+        """Return the label, the record and its value of each node of a match, in their order."""
+        if len(match) > 5:
+            state = self.states[match[5]]
+            return [(state.label, match[1], match[6])]
+        nodes, records = entry[4], entry[5]
+        node = match[2]
         path = []
         while node != 0:
             found = nodes[node]
             state = self.states[found[1]]
-            path.append((state.label, found[2]))
+            path.append((state.label, found[2], records[found[2]]))
             node = found[0]
         path.reverse()
         return path
 
-    def _match_of(self, entry: _Entry, path: list[tuple[str, int]]) -> dict[str, list[Any]]:
+    def _match_of(self, path: list[tuple[str, int, Any]]) -> dict[str, list[Any]]:
         """Return the records of a match by the names of its parts."""
-        records = entry[5]
         match: dict[str, list[Any]] = {}
-        for label, record in path:
+        for label, _, value in path:
             values = match.get(label)
             if values is None:
-                match[label] = [records[record]]
+                match[label] = [value]
             else:
-                values.append(records[record])
+                values.append(value)
         return match
+
+    def _keep(self, entry: _Entry, record: int, value: object) -> None:
+        """Store a record for a node, or add a reference if it is stored."""
+        records = entry[5]
+        if record in records:
+            self._refer(entry, record)
+        else:
+            records[record] = value
 
     def _refer(self, entry: _Entry, identifier: int) -> None:
         """Add a reference to a node or record that has at least one."""

@@ -185,9 +185,9 @@ class MatchOperator(KeyedRelationalOperator):
         window_ms = self.matcher.window_ms
         if window_ms and self.is_rowtime:
             for text, entry in self.entries.items():
-                for _, first, _, began, _ in entry[2]:
-                    if first:
-                        self.waiting.wake(began + window_ms, text)
+                for match in entry[2]:
+                    if match[1]:
+                        self.waiting.wake(match[3] + window_ms, text)
         self.values.functions.open()
 
     def close(self) -> None:

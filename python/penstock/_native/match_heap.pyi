@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.match_heap import *  # noqa: F403
