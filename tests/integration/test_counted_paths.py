@@ -153,7 +153,7 @@ def test_every_function_is_called_where_the_job_says_so():
     numbers(env).map(lambda n: n + 1, Types.LONG()).name("next").sink_to(DiscardingSink())
     text = env.explain(analyze=True)
     assert "evaluated," not in text
-    assert "called, it is not looked at" in text
+    assert "called, it is not analysed" in text
 
 
 def test_a_job_without_an_end_is_not_analyzed():

@@ -122,7 +122,7 @@ def plain_function(function: Any, *, may_yield: bool = False) -> PlainFunction:
     bound = isinstance(function, MethodType)
     found = function.__func__ if bound else function
     if not isinstance(found, FunctionType):
-        raise NotComputedError(f"is no function of Python but a {type(found).__name__}")
+        raise NotComputedError(f"is not a Python function but a {type(found).__name__}")
     code = found.__code__
     refused = _GENERATORS & ~GENERATOR if may_yield else _GENERATORS
     for is_so, reason in (
@@ -132,7 +132,7 @@ def plain_function(function: Any, *, may_yield: bool = False) -> PlainFunction:
         (code.co_cellvars, "has variables that other functions use"),
         (_handles_exceptions(code), "handles exceptions"),
         (code.co_argcount < bound, "takes no arguments"),
-        (type(found.__globals__) is not dict, "has globals that are no plain dict"),
+        (type(found.__globals__) is not dict, "has globals that are not a plain dict"),
         (_is_watched(), "is watched by a debugger or a profiler"),
     ):
         if is_so:
@@ -392,7 +392,9 @@ class Translation:
     def _cell(self, name: str) -> Any:
         free = self._code.co_freevars
         if name not in free or self._function.__closure__ is None:
-            raise NotComputedError(f"uses {name!r}, which is no variable of its surroundings")
+            raise NotComputedError(
+                f"uses {name!r}, which is not a variable of the enclosing function"
+            )
         return self._function.__closure__[free.index(name)]
 
     def _arrive(self, state: State, offset: int) -> int:

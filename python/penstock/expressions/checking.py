@@ -151,8 +151,8 @@ class _Checker:
     def _argument(self, node: n.Argument) -> Typed:
         if node.index >= len(self._types):
             raise InvalidProgramError(
-                f"{node} does not exist here, where a function of {len(self._types)} is wanted: "
-                "element is the first argument, argument(1) the second one"
+                f"{node} does not exist here: the number of arguments is {len(self._types)}; "
+                "element is the first one, argument(1) the second one"
             )
         return node, self._types[node.index]
 
@@ -212,7 +212,7 @@ class _Checker:
         if not _are_numbers(kinds):
             hint = ""
             if node.operator == "+" and "string" in kinds:
-                hint = ": make a text of the other by cast(Types.STRING())"
+                hint = ": convert the other one to a text by cast(Types.STRING())"
             raise _cannot(node, f"computes with {one} and {other}, which are not numbers{hint}")
         if set(kinds) == {"decimal", "float"}:
             raise _cannot(node, "mixes decimals with floats, which Python does not: cast one")

@@ -121,7 +121,7 @@ def with_computed_timestamps(strategy: Any, element: TypeInformation | None) -> 
 
     Args:
         strategy: The program's own copy of the strategy.
-        element: The type of the elements; None if it is unknown.
+        element: The type of the records; None if it is unknown.
 
     Raises:
         InvalidProgramError: The results of the expression are not timestamps.

@@ -155,11 +155,11 @@ class Evaluation:
     def _called_anyway(self) -> Called | None:
         """Return why every function is called; None if it depends on the function."""
         if not self._enabled:
-            return Called(f"is not looked at, as {EVALUATE_FUNCTIONS.key} is false")
+            return Called(f"is not analysed, as {EVALUATE_FUNCTIONS.key} is false")
         if runtime() != "native":
-            return Called(f"is not looked at by the {runtime()} runtime")
+            return Called(f"is not analysed by the {runtime()} runtime")
         if sys.flags.bytes_warning:
-            return Called("is not looked at, as the interpreter warns of bytes (-b)")
+            return Called("is not analysed, as the interpreter warns of bytes (-b)")
         return None
 
     def program(self, function: Any, arguments: int, types: Types = ()) -> Program | None:

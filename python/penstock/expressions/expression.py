@@ -189,9 +189,9 @@ class Expression:
 
     def __bool__(self) -> bool:
         raise InvalidProgramError(
-            f"{self} has no truth before there is an element: join conditions by & | ~ instead of "
-            "and, or, not; use between() instead of a < b < c, is_in() instead of in, and when() "
-            "instead of if"
+            f"{self} has no truth value while the program is built: join conditions by & | ~ "
+            "instead of and, or, not; use between() instead of a < b < c, is_in() instead of in, "
+            "and when() instead of if"
         )
 
     # Parts ------------------------------------------------------------------------------------

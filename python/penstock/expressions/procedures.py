@@ -1,4 +1,4 @@
-"""Recognises process functions that only compute, set timers and finally emit one element.
+"""Recognises process functions that only compute, set timers and finally emit one record.
 
 Their byte code becomes a program that computes all values they need; their effects follow it, so
 that an evaluation can still be abandoned without a trace.  For the same reason nothing may be
@@ -84,7 +84,7 @@ def procedure_of(function: Any, types: Types = ()) -> Procedure:
     """Return the procedure of ``function(value, context)``, which may be a generator.
 
     Raises:
-        NotComputedError: It does more than compute, set timers and finally emit one element.
+        NotComputedError: It does more than compute, set timers and finally emit one record.
     """
     found = plain_function(function, may_yield=True)
     builder = _ProcedureBuilder()

@@ -134,7 +134,7 @@ def _used(program: Program, place: int) -> tuple[int, ...]:
     """Return the registers that an instruction reads."""
     operation, _, left, right, number = program.instructions[place]
     if operation not in OPERATIONS:
-        raise ValueError(f"instruction {place} is no operation: {operation!r}")
+        raise ValueError(f"instruction {place} is not an operation: {operation!r}")
     if operation in _GATHERING:
         if number < 0 or not 0 <= right <= right + number <= len(program.lists):
             raise ValueError(f"instruction {place} uses operands that do not exist")
@@ -147,7 +147,7 @@ def _used(program: Program, place: int) -> tuple[int, ...]:
         is_field = operation.endswith("field")
         looked_up = (right,) if is_field else (left,) if operation == "cell" else (left, right)
         if any(register not in program.constants for register in looked_up):
-            raise ValueError(f"instruction {place} looks up what is no constant")
+            raise ValueError(f"instruction {place} looks up a value that is not a constant")
         return (left,) if is_field else looked_up
     if operation == "jump":
         return ()
@@ -159,9 +159,11 @@ def _check_call(program: Program, place: int) -> None:
     match program.constants.get(left):
         case (function, tuple() as classes) if callable(function):
             if not all(isinstance(found, type) for found in classes):
-                raise ValueError(f"instruction {place} takes operands of no classes: {classes}")
+                raise ValueError(
+                    f"instruction {place} has operand classes that are not classes: {classes}"
+                )
         case other:
-            raise ValueError(f"instruction {place} calls what is no function: {other!r}")
+            raise ValueError(f"instruction {place} calls a value that is not a function: {other!r}")
     if not 1 <= number <= MAX_OPERANDS:
         raise ValueError(
             f"instruction {place} calls with {number} operands, not 1 to {MAX_OPERANDS}"

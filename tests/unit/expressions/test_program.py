@@ -33,9 +33,9 @@ def test_a_program():
     [
         ((), "ends with a return"),
         ((("+", 1, 0, 0, 0),), "ends with a return"),
-        ((("jumps", 1, 0, 0, 0), RETURN), "no operation"),
-        ((("call", 1, 0, 0, 0), RETURN), "calls what is no function"),
-        ((("row field", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
+        ((("jumps", 1, 0, 0, 0), RETURN), "is not an operation"),
+        ((("call", 1, 0, 0, 0), RETURN), "calls a value that is not a function"),
+        ((("row field", 1, 0, 0, 0), RETURN), "looks up a value that is not a constant"),
         ((("return", 0, 1, 0, 0),), "empty register"),
         ((("+", 1, 0, 2, 0), RETURN), "empty register"),
         ((("+", LIMIT, 0, 0, 0), RETURN), "no target"),
@@ -47,8 +47,8 @@ def test_a_program():
         ((("tuple", 1, 0, -1, 1), RETURN), "operands that do not exist"),
         ((("field", 1, 0, 0, -1), RETURN), "takes field -1"),
         ((("unpack", 1, 0, 0, LIMIT), RETURN), f"takes field {LIMIT}"),
-        ((("cell", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
-        ((("global", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
+        ((("cell", 1, 0, 0, 0), RETURN), "looks up a value that is not a constant"),
+        ((("global", 1, 0, 0, 0), RETURN), "looks up a value that is not a constant"),
         (
             # Register 1 is set on only one of two paths.
             (
@@ -69,10 +69,10 @@ def test_invalid_programs(instructions, message):
 @pytest.mark.parametrize(
     ("called", "operands", "message"),
     [
-        (abs, (0,), "calls what is no function"),
-        ((abs, [int]), (0,), "calls what is no function"),
-        ((5, ()), (0,), "calls what is no function"),
-        ((abs, (5,)), (0,), "operands of no classes"),
+        (abs, (0,), "calls a value that is not a function"),
+        ((abs, [int]), (0,), "calls a value that is not a function"),
+        ((5, ()), (0,), "calls a value that is not a function"),
+        ((abs, (5,)), (0,), "operand classes that are not classes"),
         ((abs, ()), (), "with 0 operands, not 1 to 8"),
         ((max, ()), (0,) * 9, "with 9 operands, not 1 to 8"),
     ],

@@ -268,7 +268,7 @@ def test_uncomputable_expressions_are_rejected_when_the_program_is_built(build, 
     ("write", "message"),
     [
         (lambda: 0 < field("a") < 5, "between\\(\\)"),
-        (lambda: not field("a"), "has no truth"),
+        (lambda: not field("a"), "has no truth value"),
         (lambda: field("a") and field("b"), "& | ~"),
         (lambda: field("a") - [1], "an expression takes expressions, numbers"),
         (lambda: field(1.5), "a field has a name or a position"),

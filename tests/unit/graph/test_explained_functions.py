@@ -91,7 +91,7 @@ def looping(value):
         (lambda x, *, k=1: x, "called, it has parameters that only keywords set"),
         (lambda x: lambda: x, "called, it has variables that other functions use"),
         (looping, "called, it loops in line "),
-        (abs, "called, it is no function of Python but a builtin_function_or_method"),
+        (abs, "called, it is not a Python function but a builtin_function_or_method"),
         (Scaled(), "called, it uses 'self', which the method is bound to"),
         (lambda x, *, y: x, "called, it has parameters that only keywords set"),
     ],
@@ -142,4 +142,4 @@ def test_windows():
 
 def test_an_option_turns_it_off():
     said = facts(lambda s: s.map(lambda x: x), **{"penstock.evaluate-functions": "false"})
-    assert said == ["map: called, it is not looked at, as penstock.evaluate-functions is false"]
+    assert said == ["map: called, it is not analysed, as penstock.evaluate-functions is false"]
