@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_TEXT_CHARACTERS: Final = 16 * 1024
 MAX_NAME_CHARACTERS: Final = 1024
 
-NO_TEXT: Final = "<the exception's class did not give its text in time: see its __str__>"
+NO_TEXT: Final = "<the exception's class did not return its text in time: see its __str__>"
 """Stands for the text of an exception whose ``__str__`` does not return."""
 
 

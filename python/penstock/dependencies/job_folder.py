@@ -106,7 +106,7 @@ def _enter(path: Path) -> int:
             if _is_at(users, path / _USERS):
                 return users
         os.close(users)  # the folder was removed while this waited for the lock
-    raise OSError(f"the folder {path} is removed as often as it is made")
+    raise OSError(f"the folder {path} was removed each time it was created")
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

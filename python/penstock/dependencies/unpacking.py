@@ -56,7 +56,7 @@ def unpack(archive: Path, packing: str, folder: Path) -> None:
             _unpack_tar(archive, target)
     except DependencyError:
         raise
-    except Exception as error:  # for invalid bytes these modules raise any, for valid ones a disk
+    except Exception as error:  # invalid bytes raise any error, and a full disk one too
         raise DependencyError(
             f"the archive {archive.name} cannot be unpacked: {type(error).__name__}: {error}"
         ) from error
@@ -74,7 +74,7 @@ class _Target:
     def add_folder(self, name: str) -> None:
         known = self._members
         self._followed(name, _names(name))
-        if self._members == known:  # It was there: a name may come any number of times.
+        if self._members == known:  # It existed: a name may occur any number of times.
             self._count()
 
     def add_file(self, name: str, source: IO[bytes], mode: int, mtime: float | None = None) -> None:
@@ -102,7 +102,7 @@ class _Target:
         *folders, last = _names(target) or [""]
         source = self._followed(name, folders) / last
         if source.is_symlink() or not source.is_file():
-            raise self._refused(name, f"is a link to {target!r}, which is no file of the archive")
+            raise self._refused(name, f"is a link to {target!r}, not to a file of the archive")
         path = self._free_path(name)
         path.hardlink_to(source)
 

@@ -59,8 +59,8 @@ def check_http(
         if not _HEADER.fullmatch(name) or not _HEADER_TEXT.fullmatch(text):
             # The text may be a secret.
             raise InvalidProgramError(
-                f"{where}: headers have names of letters, digits and -, and texts of one line in "
-                f"Latin-1; that of {name!r} is none"
+                f"{where}: the header {name!r} is invalid: a name consists of letters, digits "
+                "and -, a text of one line in Latin-1"
             )
     for name, (number, least) in numbers.items():
         if number < least:

@@ -66,7 +66,7 @@ def test_a_value_that_cannot_be_read_is_refused():
 
 def test_a_value_that_cannot_be_copied_is_refused():
     text = str(cannot_be_copied("map emits", object(), SilentError()))
-    assert "SilentError: <the exception's class did not give its text" in text
+    assert "SilentError: <the exception's class did not return its text" in text
 
 
 def test_a_value_of_another_type_whose_repr_fails_is_refused(monkeypatch):
