@@ -32,7 +32,7 @@ class ClickTime(TimestampAssigner):
 
 
 class Summary(ProcessWindowFunction):
-    """One element for each session."""
+    """Emits one record for each session."""
 
     def process(self, key, context, elements):
         times = [time_ms for _, _, time_ms in elements]

@@ -1,6 +1,8 @@
 """Orders with the payments made within an hour after them.
 
-python examples/interval_join.py
+    python examples/interval_join.py
+
+Prints the number, the item and the means of payment of each paid order.
 """
 
 from penstock.common import Time, Types, WatermarkStrategy
@@ -24,7 +26,7 @@ class EventTime(TimestampAssigner):
 
 
 class Paid(ProcessJoinFunction):
-    """One element for each pair."""
+    """Emits one record for each pair."""
 
     def process_element(self, left, right, ctx):
         yield left[0], left[1], right[1]

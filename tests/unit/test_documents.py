@@ -1,9 +1,9 @@
 """Every Python example of the documents runs.
 
 The fence of an example says how: ``python`` is executed here.  ``py`` and ``sql`` need a server,
-and are executed here only until the job is planned.  ``yaml`` holds options, which are checked.
-``py spark`` needs Spark: see e2e/test_guide_on_spark.py.  ``py file NAME`` is a file of the
-tutorial: see e2e/test_tutorial.py.
+and are executed here only until the job is planned; compiled plans are executed.  ``yaml`` holds
+options, which are checked.  ``py spark`` needs Spark: see e2e/test_guide_on_spark.py.
+``py file NAME`` is a file of the tutorial: see e2e/test_tutorial.py.
 """
 
 import ast
@@ -166,11 +166,17 @@ SQL = [one for one in examples("sql") if "sql/statements" not in one.id]
 
 
 @pytest.mark.parametrize("example", SQL)
-def test_sql_that_needs_a_server_is_planned(example: str) -> None:
+def test_sql_that_needs_a_server_is_planned(
+    example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "local")
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for statement in (one.text for one in split_script(example)):
-        if statement.startswith("CREATE TABLE"):
+        if statement.startswith(("CREATE TABLE", "COMPILE PLAN")):
             tables.execute_sql(statement)
+        elif statement.startswith("EXECUTE PLAN"):
+            tables.execute_sql(statement).wait()
         else:
             assert "Abstract Syntax Tree" in tables.explain_sql(statement)
 
