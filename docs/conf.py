@@ -108,6 +108,18 @@ def _skip_elsewhere(app, what, name, member, skip, options):
     return None
 
 
+def _let_names_break(app, pagename, templatename, context, doctree):
+    """Let long keys and constants in tables break after a dot or an underscore."""
+
+    def breakable(cell):
+        return re.sub(
+            r">[^<]+", lambda text: re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", text[0]), cell[0]
+        )
+
+    if "body" in context:
+        context["body"] = re.sub(r"<td.*?</td>", breakable, context["body"], flags=re.DOTALL)
+
+
 def _copy_first_page(app, error):
     """Servers look for it under this name."""
     if error is None:
@@ -118,4 +130,5 @@ def setup(app):
     """Called by Sphinx."""
     app.connect("source-read", _add_contents)
     app.connect("autodoc-skip-member", _skip_elsewhere)
+    app.connect("html-page-context", _let_names_break)
     app.connect("build-finished", _copy_first_page)
