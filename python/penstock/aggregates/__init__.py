@@ -4,10 +4,12 @@
 
     bids.key_by(field("auction")).aggregate({"bids": agg.count(), "total": agg.sum("price")})
 
-``declarations`` has the functions that programs call, ``folds`` the accumulators, ``named`` the
-aggregates of one operator over records.  Their form over columns is in
-``penstock.columns.grouped_folds``.
+The results are rows of the key and one field for each name.
 """
+
+# `declarations` has the functions that programs call, `folds` the accumulators, `named` the
+# aggregates of one operator over records.  Their form over columns is in
+# `penstock.columns.grouped_folds`.
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,7 @@
-"""The DataStream API, with PyFlink's names.
+"""The DataStream API, with PyFlink's names."""
 
-The names are resolved on first use: a TaskExecutor imports the functions below this package
-without the builders of programs.
-"""
+# The names are resolved on first use: a TaskExecutor imports the functions below this package
+# without the builders of programs.
 
 from typing import TYPE_CHECKING
 

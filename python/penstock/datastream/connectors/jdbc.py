@@ -1,4 +1,4 @@
-"""JDBC's names over DB-API 2: rows into the tables of a database.
+"""A sink that writes rows into tables of databases, with JDBC's names over DB-API 2.
 
 A batch is one transaction, written when it is full, when its time is over, and before each
 checkpoint.  After a failure, rows may be written twice.  SQL that replaces a row by its key, such

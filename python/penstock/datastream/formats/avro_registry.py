@@ -1,6 +1,6 @@
 """Avro with a schema registry: records that begin with the id of their schema.
 
-The wire format is Confluent's: a zero, four bytes of the schema's number, the record.
+The wire format is Confluent's: a zero byte, the id of the schema in four bytes, and the record.
 """
 
 from penstock.formats.avro_registry import (
