@@ -114,8 +114,7 @@ def aggregate_tree(table: Table, func: Any, kind: str = "AGGREGATE") -> Any:
     """
     if isinstance(func, UserDefinedFunctionWrapper):
         if func.kind != kind:
-            wanted = kind.lower().replace("_", " ")
-            raise ValidationException(f"{func.name} is no {wanted} function")
+            raise ValidationException(f"{func.name} is a {func.kind} function, not {kind}")
         call = e.UnresolvedCall(func.taking_row(), (whole_row(table.plan_node),))
         return e.UnresolvedAlias(call, func.alias_names) if func.alias_names else call
     tree = func.tree if isinstance(func, Expression) else func

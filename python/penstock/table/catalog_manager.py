@@ -475,6 +475,6 @@ def wrapper_of(function: CatalogFunction) -> Any:
     if not isinstance(found, UserDefinedFunctionWrapper):
         raise errors.ValidationException(
             f"The Python function {function.class_name!r} is {found!r}, which has no declared "
-            "types: make it by udf, udtf, udaf or udtaf of penstock.table.udf"
+            "types: create it by udf, udtf, udaf or udtaf of penstock.table.udf"
         )
     return found

@@ -229,7 +229,7 @@ class JdbcCatalog(ExternalCatalog):
         super().__init__(catalog_name, default_database)
         if not base_url.startswith("jdbc:postgresql:"):
             raise ValidationException(
-                f"Catalog {catalog_name}: a catalog of the type jdbc is of PostgreSQL, "
+                f"Catalog {catalog_name}: a catalog of the type jdbc needs PostgreSQL, whose "
                 f"'base-url' begins with jdbc:postgresql:, got '{base_url}'"
             )
         server, _, settings = base_url.partition("?")
@@ -322,8 +322,8 @@ def _postgres_type(
     found = _scalar_type(name.removeprefix("_"), length, precision, scale, time_precision)
     if found is None:
         raise ValidationException(
-            f"Column '{column}' of table {table} has the type {name} of PostgreSQL, for which "
-            "there is none here: declare a table of the connector jdbc without it"
+            f"Column '{column}' of table {table} has the type {name} of PostgreSQL, which SQL "
+            "does not have here: declare a table of the connector jdbc without the column"
         )
     if name.startswith("_"):
         found = types.DataTypes.ARRAY(found)

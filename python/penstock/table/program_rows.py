@@ -38,7 +38,7 @@ def rows_table(
     are_expressions = [isinstance(element, Expression) for element in elements]
     if any(are_expressions):
         if not all(are_expressions):
-            raise ValueError("from_elements takes expressions or values, not some of both")
+            raise ValueError("from_elements takes expressions or values, not a mix of them")
         return expressions_table(environment, elements, schema)
     rows: list[Any]
     if isinstance(schema, RowType):

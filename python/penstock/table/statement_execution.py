@@ -125,7 +125,7 @@ class StatementExecution:
         if isinstance(statement, s.StatementSetBlock):
             return [self._sink(insert, text) for insert in statement.statements]
         raise ValidationException(
-            "Unsupported SQL query! A plan can be compiled of an INSERT or a statement set only, "
+            "Unsupported SQL query! Only an INSERT or a statement set can be compiled to a plan, "
             f"got {text}"
         )
 
@@ -347,7 +347,7 @@ class StatementExecution:
                 function = self._catalogs.catalog_function(statement.path)
                 if function is None:
                     raise ValidationException(
-                        f"There is no function {'.'.join(statement.path)} that a program has made"
+                        f"No function {'.'.join(statement.path)} has been created"
                     )
                 return show.created_function(statement.path, function)
             case "PARTITIONS":

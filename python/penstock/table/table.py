@@ -284,7 +284,7 @@ class Table:
 
     def _check_environment(self, right: Table) -> None:
         if right._environment is not self._environment:
-            raise ValidationException("Only tables of one TableEnvironment can be put together")
+            raise ValidationException("Only tables of one TableEnvironment can be combined")
 
     def join_lateral(
         self, table_function_call: Any, join_predicate: Expression[bool] | None = None
@@ -576,7 +576,7 @@ def check_unique(names: Sequence[str]) -> None:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ValidationException(
-            f"Ambiguous column name: {', '.join(twice)}; name columns apart by alias(...)"
+            f"Ambiguous column name: {', '.join(twice)}; rename columns by alias(...)"
         )
 
 

@@ -68,7 +68,7 @@ def wrapped_function(function: Any) -> UserDefinedFunctionWrapper:
         if isinstance(function, kind):
             made: UserDefinedFunctionWrapper = make(function)
             return made
-    raise TypeError(f"Expected a function that udf, udtf, udaf or udtaf made, got {function!r}")
+    raise TypeError(f"Expected a function of udf, udtf, udaf or udtaf, got {function!r}")
 
 
 def described_table(

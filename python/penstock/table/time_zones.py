@@ -54,7 +54,7 @@ def time_zone(name: str) -> datetime.tzinfo:
             return zoneinfo.ZoneInfo(name)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
             pass
-    raise ValueError(f"{name!r} is no time zone")
+    raise ValueError(f"{name!r} is not a time zone")
 
 
 def is_time_zone(name: str) -> bool:

@@ -147,8 +147,8 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
             NotImplementedError: Unless overridden.
         """
         raise NotImplementedError(
-            f"{type(self).__name__}.retract: the input of the aggregate is updated, so rows "
-            "have to be taken out again"
+            f"{type(self).__name__}.retract: the input of the aggregate is updated, so its rows "
+            "must be removed again"
         )
 
     def merge(self, accumulator: ACC, accumulators: Iterable[ACC]) -> None:
@@ -158,7 +158,7 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
             NotImplementedError: Unless overridden.
         """
         raise NotImplementedError(
-            f"{type(self).__name__}.merge: windows of sessions merge their accumulators"
+            f"{type(self).__name__}.merge: session windows merge their accumulators"
         )
 
     def get_result_type(self) -> DataType | str:

@@ -268,7 +268,7 @@ def test_a_table_stays_when_its_replacement_is_wrong(tables):
 
 def test_functions_of_modules_need_declared_types(tables):
     tables.execute_sql("CREATE FUNCTION f AS 'os.path.basename' LANGUAGE PYTHON")
-    with pytest.raises(ValidationException, match="make it by udf"):
+    with pytest.raises(ValidationException, match="create it by udf"):
         tables.sql_query("SELECT f('a')")
 
 

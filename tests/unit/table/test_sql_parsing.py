@@ -113,7 +113,7 @@ def test_statement_sets():
         ("SELECT a FROM t WHERE a != 1", '"!" at line 1, column 25'),
         ("SELECT a FROM t LIMIT 1, 2", "write LIMIT count OFFSET start"),
         ("ALTER VIEW v AS SELECT 1 AS one", "reserved"),
-        ("SELECT a, FROM t", "missing behind the comma at line 1, column 11"),
+        ("SELECT a, FROM t", "missing after the comma at line 1, column 11"),
         ("SELECT COUNT(*) FROM t GROUP BY", "GROUP BY needs an expression"),
         ("SELECT 1 FROM t JOIN", "a table was expected"),
         ("SELECT /* 1", "EOF"),

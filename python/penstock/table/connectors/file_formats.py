@@ -261,7 +261,7 @@ class LinesOfTable(TableFileFormat):
                 rows.extend(self._row_format.decode(line))
             except FormatError as error:
                 raise FormatError(
-                    f"{path}: line {number + 1} behind byte {position}: {error}"
+                    f"{path}: line {number + 1} after byte {position}: {error}"
                 ) from None
         parts = [rows[i : i + BATCH_ROWS] for i in range(0, len(rows), BATCH_ROWS)]
         return [self._batch(part, path) for part in parts]

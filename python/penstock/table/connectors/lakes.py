@@ -151,8 +151,8 @@ class IcebergFactory(ConnectorFactory):
         row_type = context.schema.to_sink_row_data_type()
         if context.partition_keys:
             raise ValidationException(
-                f"Table {context.name} is PARTITIONED BY: a new table of Iceberg is made without "
-                "partitions, and one that is there is written with its own"
+                f"Table {context.name} is PARTITIONED BY: penstock creates tables of Iceberg "
+                "without partitions, and writes existing ones with their own"
             )
         with context.named_errors():
             from penstock.connectors.iceberg.sink import IcebergSink

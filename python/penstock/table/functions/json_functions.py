@@ -170,7 +170,9 @@ def _json_value(text: str | None, path: str, *rest: Any) -> Any:
     if value is _MISSING or value is None:
         return _otherwise(known.get("EMPTY", ("NULL",)), defaults, "the result is empty")
     if is_list or isinstance(value, dict | list):
-        return _otherwise(known.get("ERROR", ("NULL",)), defaults, f"{_dumps(value)} is no scalar")
+        return _otherwise(
+            known.get("ERROR", ("NULL",)), defaults, f"{_dumps(value)} is not a scalar"
+        )
     return _scalar_text(value)
 
 
@@ -225,7 +227,7 @@ def _json_query(text: str | None, path: str, options: Any, is_array: bool) -> An
     value = [value] if is_wrapped else value
     if not isinstance(value, dict | list):
         return _empty(
-            known.get("ERROR", ("NULL",)), f"{_dumps(value)} is no object or array", is_array
+            known.get("ERROR", ("NULL",)), f"{_dumps(value)} is not an object or array", is_array
         )
     if is_array:
         return [v if isinstance(v, str) or v is None else _dumps(v) for v in value]

@@ -260,7 +260,7 @@ def _ltz_type(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
         precision = max(precision, given)
     zone = literal_value(arguments[2]) if len(arguments) > 2 else None
     if zone is not None and not is_time_zone(zone):
-        raise ValidationException(f"TO_TIMESTAMP_LTZ: {zone!r} is no time zone")
+        raise ValidationException(f"TO_TIMESTAMP_LTZ: {zone!r} is not a time zone")
     return types.LocalZonedTimestampType(precision)
 
 

@@ -110,8 +110,8 @@ def _move(value: Any, by: Any, times: int) -> Any:
         return value + times * by
     except (OverflowError, ValueError):
         raise TableException(
-            f"the sum of {value} and an interval is outside of the years 1 to 9999: filter such "
-            "rows before"
+            f"the sum of {value} and an interval is outside of the years 1 to 9999: filter out "
+            "such rows first"
         ) from None
 
 
@@ -196,7 +196,7 @@ def _part(value: Any, unit: str) -> int:
             return (moment.year + 999) // 1000
         case "EPOCH":
             return (moment - EPOCH) // datetime.timedelta(seconds=1)
-    raise ValueError(f"EXTRACT knows no {unit} of {value}")
+    raise ValueError(f"EXTRACT has no {unit} of {value}")
 
 
 def _part_of_interval(value: datetime.timedelta, unit: str) -> int:
@@ -355,7 +355,7 @@ def _floor(value: Any, unit: str) -> Any:
         case "MILLISECOND":
             moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
         case _:
-            raise ValueError(f"FLOOR knows no unit {unit}")
+            raise ValueError(f"FLOOR has no unit {unit}")
     return moment.date() if is_date else moment
 
 
@@ -467,7 +467,7 @@ def _diff_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Express
     zoned = [isinstance(a.type, types.LocalZonedTimestampType) for a in arguments]
     if any(zoned) and not all(zoned):
         raise ValidationException(
-            "TIMESTAMPDIFF takes a TIMESTAMP_LTZ beside another one only: use CAST"
+            "TIMESTAMPDIFF takes two values of TIMESTAMP_LTZ, or none: use CAST"
         )
     return Call(INT.with_nullability(nullable), "TIMESTAMPDIFF", tuple(arguments), options)
 

@@ -128,8 +128,8 @@ class SqlShell:
             self._reset(key)
         elif command.startswith("STOP JOB"):
             raise SqlParserException(
-                f"Invalid statement {text!r}: write STOP JOB 'id', with an id of SHOW JOBS in "
-                "quotes, and WITH SAVEPOINT [WITH DRAIN] behind it"
+                f"Invalid statement {text!r}: write STOP JOB 'id' [WITH SAVEPOINT [WITH DRAIN]], "
+                "with an id that SHOW JOBS lists"
             )
         else:
             self._run(parse_statement(statement.placed), statement.placed, is_vertical)

@@ -138,7 +138,7 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
         start = self._index
         made: list[Any] = super()._parse_csv(parse_method, sep)
         if self._index > start and self._prev.token_type == sep:
-            self.raise_error("an expression is missing behind the comma")
+            self.raise_error("an expression is missing after the comma")
         return made
 
     def _parse_limit(self, *arguments: Any, **settings: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Names in statements, which are no reserved words unless they are quoted."""
+"""Names in statements, which are not reserved words unless they are quoted."""
 
 from __future__ import annotations
 

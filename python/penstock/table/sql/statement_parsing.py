@@ -369,7 +369,7 @@ class StatementParsing(NameParsing, PartitionParsing, JobParsing):
         self._expect_word("AS")
         name, language = self._text_literal(), self._language()
         if self._word("USING"):
-            self.raise_error("USING JAR needs a JVM, which penstock has not")
+            self.raise_error("USING JAR needs a JVM, which penstock does not have")
         return statements.CreateFunction(
             path, name, language, is_temporary, is_system, if_not_exists
         )

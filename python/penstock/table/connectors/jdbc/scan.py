@@ -104,7 +104,7 @@ class JdbcRows(PythonSource[Any, TableRange]):
         self.fetch_size = fetch_size
 
     def get_boundedness(self) -> Boundedness:
-        """Return that the source is bounded."""
+        """Return BOUNDED: a scan ends."""
         return Boundedness.BOUNDED
 
     def create_enumerator(

@@ -50,8 +50,8 @@ class RowReader:
                 values.append(None if value is None else _read(value, kind))
             except (ValueError, TypeError, decimal.InvalidOperation) as error:
                 raise SourceError(
-                    f"column '{name}' has the value {value!r:.200}, which is no "
-                    f"{kind.summary()}: {error}"
+                    f"column '{name}' has the value {value!r:.200}, which is not of "
+                    f"type {kind.summary()}: {error}"
                 ) from None
         return values
 

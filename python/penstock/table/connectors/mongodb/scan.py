@@ -60,7 +60,7 @@ class MongoRows(SingleSplitSource[ScanSplit]):
         self.fetch_size = fetch_size
 
     def get_boundedness(self) -> Boundedness:
-        """Return that the source is bounded."""
+        """Return BOUNDED: a scan ends."""
         return Boundedness.BOUNDED
 
     def first_split(self) -> ScanSplit:
