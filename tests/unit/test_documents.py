@@ -3,16 +3,19 @@
 The fence of an example says how: ``python`` is executed here.  ``py`` and ``sql`` need a server,
 and are executed here only until the job is planned; compiled plans are executed.  ``yaml`` holds
 options, which are checked.  ``py spark`` needs Spark: see e2e/test_guide_on_spark.py.
-``py file NAME`` is a file of the tutorial: see e2e/test_tutorial.py.
+``py file NAME`` is a file of the tutorial: see e2e/test_tutorial.py.  Command lines are parsed.
 """
 
 import ast
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 import yaml
+from penstock.command_line.main import main
 from penstock.common.options.check import check_options
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.table import EnvironmentSettings, TableEnvironment
@@ -184,6 +187,39 @@ def test_sql_that_needs_a_server_is_planned(
 @pytest.mark.parametrize("example", examples("yaml"))
 def test_options_of_an_example_are_valid(example: str) -> None:
     check_options({key: str(value) for key, value in yaml.safe_load(example).items()})
+
+
+def command_lines():
+    """Yield the command lines of penstock in plain blocks, without those that describe a syntax."""
+    for page in PAGES:
+        for fence, block in re.findall(r"^```([^\n]*)\n(.*?)^```$", page.read_text(), re.M | re.S):
+            for line in re.findall(
+                r"^(?:\$ )?(?:[A-Z_]+=\S+ )*penstock ((?:[^\\\n]|\\\n)+)$", block, re.M
+            ):
+                command = line.partition(" #")[0]
+                if fence in ("", "sh") and not re.search(r"…[ \n]|…$| \[", command):
+                    yield f"{page.relative_to(ROOT)}: {command}", command.replace("\\\n", " ")
+
+
+def test_commands_of_the_guide_are_those_of_the_command_line() -> None:
+    """They are parsed, and not run."""
+    number = 0
+    for place, line in command_lines():
+        if line.count('"') % 2:  # an SQL statement of several lines
+            line += '"'
+        words = shlex.split(re.sub(r"\bN\b", "2", line))
+        with click.Context(main) as context:
+            command = main
+            while isinstance(command, click.Group) and words[0] in command.list_commands(context):
+                name = words.pop(0)
+                command = command.get_command(context, name)
+            assert command is not main, place
+            try:
+                command.make_context(name, words, parent=context)
+            except click.UsageError as error:
+                pytest.fail(f"{place}: {error.message}")
+        number += 1
+    assert number > 30
 
 
 def test_every_program_has_a_fence_that_runs_it() -> None:
