@@ -190,7 +190,8 @@ def test_a_wrong_return_names_the_method_and_the_class():
 
     with harness(Asking(), timeout_ms=100) as test:
         test.process_element(1)
-        with pytest.raises(TypeError, match=r"Asking\.timeout of .* returned None"):
+        words = r"Asking\.timeout of .* must return a list of results or another iterable, it "
+        with pytest.raises(TypeError, match=words + "returned None"):
             test.set_processing_time(100)
 
     class Answering(AsyncFunction):
@@ -199,7 +200,8 @@ def test_a_wrong_return_names_the_method_and_the_class():
 
     with harness(Answering()) as test:
         test.process_element(1)
-        with pytest.raises(TypeError, match=r"Answering\.async_invoke of .* returned 7"):
+        words = r"Answering\.async_invoke of .* must return a list of results or another iterable, "
+        with pytest.raises(TypeError, match=words + "it returned 7"):
             test.end_input()
 
 
