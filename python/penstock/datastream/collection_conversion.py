@@ -114,7 +114,7 @@ def _lenient(convert: Convert, report: Report) -> Convert:
 def _refuse(value: object, declared: TypeInformation) -> Misfit:
     from penstock.serialization.type_schema import schema_of
 
-    return Misfit(f"{value!r} ({type(value).__name__}) is no {schema_of(declared).name}")
+    return Misfit(f"{value!r} ({type(value).__name__}) is not of type {schema_of(declared).name}")
 
 
 def _scalar(declared: BasicTypeInfo) -> Convert:

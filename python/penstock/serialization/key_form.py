@@ -106,8 +106,8 @@ def _form_of(key: Any) -> bytes:
         _write(out, key, 0)
     except SerializationError as error:
         msg = (
-            "keys must be values that can be serialised, because their bytes say which of them "
-            f"are equal; {repr_in_time(key, 80)} of type {type(key).__name__} is none: {error}"
+            "keys must be values that can be serialised, because their bytes decide which of them "
+            f"are equal; {repr_in_time(key, 80)} of type {type(key).__name__} cannot: {error}"
         )
         raise SerializationError(msg) from error
     return bytes(out)

@@ -86,7 +86,7 @@ def read_type(text: str) -> StateType:
     try:
         found = _TYPES.decode(text)
     except msgspec.MsgspecError as error:
-        raise SerializationError(f"{text!r} is no type of a state: {error}") from error
+        raise SerializationError(f"{text!r} is not the type of a state: {error}") from error
     if found.version != FORMAT_VERSION:
         raise SerializationError(
             f"the type {found.name} of a state is recorded in version {found.version} of the "
@@ -104,7 +104,7 @@ def migration(old: StateType, new: StateType) -> Migration:
     if (old.kind, old.name) == (new.kind, new.name) or new.kind == ANY.kind:
         return None
     if old.kind != new.kind:
-        raise IncompatibleTypesError(f"{old.name} is no {new.name}")
+        raise IncompatibleTypesError(f"{old.name} cannot become {new.name}")
     if old.kind == "ROW":
         return _row_migration(old, new)
     if old.kind == "TUPLE" and len(old.fields) == len(new.fields):
@@ -115,7 +115,7 @@ def migration(old: StateType, new: StateType) -> Migration:
     if old.kind == "MAP" and migration(old.fields[0], new.fields[0]) is None:
         value = migration(old.fields[1], new.fields[1])
         return None if value is None else lambda content: _each_value(content, value)
-    raise IncompatibleTypesError(f"{old.name} is no {new.name}")
+    raise IncompatibleTypesError(f"{old.name} cannot become {new.name}")
 
 
 def _of_schema(schema: TypeSchema) -> StateType:

@@ -152,7 +152,7 @@ def _former_layout(
             why = f": {error}"
         else:
             return Layout(make, FORMER, tuple(written), signature, None, False)
-    here = "is made otherwise" if layout is None else f"has ({', '.join(layout.names)})"
+    here = "is constructed differently" if layout is None else f"has ({', '.join(layout.names)})"
     raise SerializationError(
         f"a value of class {reference!r} was written with the fields ({', '.join(written)}), but "
         f"the class {here} here{why}"

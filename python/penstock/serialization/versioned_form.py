@@ -49,11 +49,11 @@ class VersionedForm:
             if version > self.version:
                 raise SerializationError(
                     f"{self.what} was written in version {version} of its form; this version of "
-                    f"penstock reads version {self.version}: go on with the release that wrote it, "
-                    "or start without that state"
+                    f"penstock reads version {self.version}: continue with the release that wrote "
+                    "it, or start without that state"
                 )
         raise SerializationError(
             f"{self.what} is not in version {self.version} of its form ({', '.join(self.fields)}), "
-            "which this version of penstock reads: go on with the release that wrote it, or start "
-            "without that state"
+            "which this version of penstock reads: continue with the release that wrote it, or "
+            "start without that state"
         )

@@ -155,7 +155,7 @@ def test_wrong_arguments_fail_in_the_call(pairs, call):
 
 
 def test_a_sink_function_goes_to_add_sink(pairs):
-    with pytest.raises(WrongArgumentError, match="a SinkFunction goes to add_sink"):
+    with pytest.raises(WrongArgumentError, match="pass a SinkFunction to add_sink"):
         pairs.sink_to(SinkFunction())
 
 

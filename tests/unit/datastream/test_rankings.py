@@ -235,7 +235,7 @@ def test_properties_of_records_hold_for_results():
         (
             lambda k: k.top_n(1, ["price"], descending=[True]),
             WrongArgumentError,
-            r"True or False for all of by, got \[True\]",
+            r"a single True or False, got \[True\]",
         ),
         (lambda k: k.deduplicate("any"), WrongArgumentError, "keep must be 'first' or 'last'"),
         (lambda k: k.deduplicate(ttl=5), WrongArgumentError, "a Duration or a Time, got 5"),

@@ -67,7 +67,7 @@ def test_an_element_that_does_not_fit_is_named(env):
         line = line_here() + 1
         env.from_collection([1, "two"], Types.INT())
     message = str(raised.value)
-    assert message.startswith("from_collection: element 1: 'two' (str) is no INT")
+    assert message.startswith("from_collection: element 1: 'two' (str) is not of type INT")
     assert f"\n  at {__file__}:{line}: " in message
 
 

@@ -40,7 +40,7 @@ def test_the_text_of_a_snapshot_is_that_of_former_savepoints():
 
 @pytest.mark.parametrize("text", ["", "{}", '{"kind": 1, "name": "x"}'])
 def test_invalid_snapshots_are_rejected(text):
-    with pytest.raises(SerializationError, match="is no type of a state"):
+    with pytest.raises(SerializationError, match="is not the type of a state"):
         TypeSerializerSnapshot.read(text)
 
 
@@ -74,5 +74,5 @@ def test_another_kind_is_incompatible_and_refused_with_both_types():
         snapshot_of(Types.INT()).migration_from(snapshot_of(OLD), "state 'counts'")
     assert refused.value.args[0].startswith(
         "state 'counts' was written as ROW(name: STRING, gone: INT), and is declared as INT now: "
-        "ROW(name: STRING, gone: INT) is no INT; give the state another name"
+        "ROW(name: STRING, gone: INT) cannot become INT; give the state another name"
     )

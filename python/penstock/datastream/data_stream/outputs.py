@@ -79,7 +79,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
 
         given: Any = sink
         if not isinstance(given, Sink):
-            hint = "; a SinkFunction goes to add_sink" if isinstance(given, SinkFunction) else ""
+            hint = "; pass a SinkFunction to add_sink" if isinstance(given, SinkFunction) else ""
             raise WrongArgumentError(f"sink_to takes a Sink, got {given!r}{hint}")
         writer = shipped(sink.sink_operator(), "sink_to")
         committer = sink.committer_operator()

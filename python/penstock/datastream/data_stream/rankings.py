@@ -171,8 +171,8 @@ class Order:
         direction: Any = descending
         if type(direction) is not bool:
             raise WrongArgumentError(
-                f"top_n: descending is True or False for all of by, got {descending!r}; negate a "
-                'number that goes the other way: by=[field("price"), -field("at")]'
+                f"top_n: descending must be a single True or False, got {descending!r}; to order "
+                'one number the other way, negate it: by=[field("price"), -field("at")]'
             )
         self.n = n
         self.by = by

@@ -26,7 +26,7 @@ class Misfit(SerializationError):
     def message(self, whole: str) -> str:
         """Return the message for the user."""
         where = f" at {self.path} of {whole}" if self.path else ""
-        return f"{shown(self.value)} is no {self.type_name}{where}: {self.reason}"
+        return f"{shown(self.value)} is not of type {self.type_name}{where}: {self.reason}"
 
 
 def shown(value: Any) -> str:
