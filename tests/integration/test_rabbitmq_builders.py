@@ -55,7 +55,7 @@ def test_a_configuration_returns_the_settings_of_its_builder():
         (lambda config: RMQSink(None, "q", TEXT), "takes an RMQConnectionConfig, got None"),
         (lambda config: RMQSink(config, 3, TEXT), "a text of 1 to 255 bytes, got 3"),
         (lambda config: RMQSink(config, "q", 3), "takes a SerializationSchema, got 3"),
-        (lambda config: RMQSink(config, "q", TEXT, correlation_id="x"), "a function of an element"),
+        (lambda config: RMQSink(config, "q", TEXT, correlation_id="x"), "a function of a record"),
         (lambda config: RMQSink(config, "q", TEXT, timeout_ms=0), "timeout_ms is at least 1"),
         (lambda config: RMQConnectionConfig.Builder().build(), "needs set_host, or set_uri"),
         (lambda config: complete().set_uri("amqp://h").build(), "takes set_uri or set_host"),

@@ -123,7 +123,7 @@ class _Batch:
 
     Attributes:
         number: The number of the batch, from 0.
-        elements: The elements.
+        elements: The records.
         is_last: Whether no other batch follows.
     """
 

@@ -109,7 +109,7 @@ class FlinkKafkaConsumerBase(SourceFunction):
         return self
 
     def get_produced_type(self) -> TypeInformation | None:
-        """Return the type of the elements."""
+        """Return the type of the records."""
         return self._as_source().get_produced_type()
 
     def _as_source(self) -> KafkaSource:

@@ -31,7 +31,7 @@ class Misfit(Exception):
 
 @contextmanager
 def meant_for(place: str) -> Iterator[None]:
-    """Add the place to which elements were to be written to errors."""
+    """Add to errors the place where records were to be written."""
     try:
         yield
     except Exception as error:
@@ -40,7 +40,7 @@ def meant_for(place: str) -> Iterator[None]:
 
 
 def note_place(error: E, place: str) -> E:
-    """Add the place to which an element was to be written to an error, and return the error."""
+    """Add to an error the place where a record was to be written, and return the error."""
     error.add_note(f"It was to be written to {place}.")
     return error
 

@@ -186,7 +186,7 @@ def test_a_rate_that_would_stop_for_ever_is_refused(options, number, expected):
     [
         (lambda: DataGeneratorSource(3, 10), "takes a GeneratorFunction or a callable, got 3"),
         (lambda: DataGeneratorSource(Halves, 10), r"pass an instance: Halves\(\)"),
-        (lambda: DataGeneratorSource(abs, "10"), "takes a whole number of elements, got '10'"),
+        (lambda: DataGeneratorSource(abs, "10"), "takes a whole number of records, got '10'"),
         (lambda: DataGeneratorSource(abs, True), "takes a whole number"),
         (lambda: DataGeneratorSource(abs, -1), "cannot generate -1 records"),
         (lambda: DataGeneratorSource(abs, 1, Types.LONG()), "third argument .* RateLimiterStr"),

@@ -115,7 +115,7 @@ class DataGeneratorSource(Source):
         check_function(generator_function, GeneratorFunction, where, or_callable=True)
         number: Any = count
         if not isinstance(number, int) or isinstance(number, bool):
-            raise WrongArgumentError(f"{where} takes a whole number of elements, got {number!r}")
+            raise WrongArgumentError(f"{where} takes a whole number of records, got {number!r}")
         if count < 0:
             raise InvalidProgramError(f"{where} cannot generate {count} records")
         strategy: Any = rate_limiter_strategy

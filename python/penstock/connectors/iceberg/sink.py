@@ -67,7 +67,8 @@ Committable = tuple[str, int, bytes]
 class IcebergSink(PythonSink[Any], SupportsGlobalCommitter[Any]):
     """Appends rows to a table of Apache Iceberg, or merges changes, exactly once.
 
-    Requires checkpoints; each checkpoint with rows becomes one snapshot of the table.
+    Each checkpoint with rows becomes one snapshot of the table.  Without checkpoints all rows
+    are committed when the input ends.
     """
 
     def __init__(

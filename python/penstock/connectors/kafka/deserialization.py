@@ -104,7 +104,7 @@ class Blocks:
         raise NotImplementedError(f"{type(self).__name__}.taken")
 
     def elements(self, taken: list[Any]) -> Iterable[Any]:
-        """Return the elements of consecutive Kafka records of one partition.
+        """Return the records for consecutive Kafka records of one partition.
 
         Args:
             taken: The results of `taken`, in the order of the Kafka records.
@@ -113,7 +113,7 @@ class Blocks:
 
 
 class BlockSchema(KafkaRecordDeserializationSchema):
-    """Schema whose elements stand for many Kafka records; they have no timestamps."""
+    """Schema whose records stand for many Kafka records each; they have no timestamps."""
 
     def blocks(self, metrics: Any) -> Blocks:
         """Return the converter of one reader.

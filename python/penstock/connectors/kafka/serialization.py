@@ -95,7 +95,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
     ) -> KafkaRecordSerializationSchema:
         """Serialize with a function that returns Kafka records (beyond PyFlink)."""
         if not callable(function):
-            raise InvalidProgramError(f"expected a function of an element, got {function!r}")
+            raise InvalidProgramError(f"expected a function of a record, got {function!r}")
         return _OfFunction(function)
 
 

@@ -184,7 +184,7 @@ class KinesisSource(PythonSource[Any, ShardSplit]):
         self._streams = streams
 
     def get_boundedness(self) -> Boundedness:
-        """Return that streams are unbounded."""
+        """Return CONTINUOUS_UNBOUNDED: a stream does not end."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:

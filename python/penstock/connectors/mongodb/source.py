@@ -79,7 +79,7 @@ class MongoCdcSource(SingleSplitSource[CollectionSplit]):
         self._described = CollectionDescription(address, given, snapshot, retry_timeout_ms)
 
     def get_boundedness(self) -> Boundedness:
-        """Return that the stream of changes is unbounded."""
+        """Return CONTINUOUS_UNBOUNDED: a stream of changes does not end."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation:

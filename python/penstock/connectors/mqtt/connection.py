@@ -226,7 +226,7 @@ class MqttConnection:
         del client, userdata, flags, properties
         self.on_disconnected()
         if reason.is_failure:
-            logger.warning("%s: the connection is lost: %s; tried again", self.server.user, reason)
+            logger.warning("%s: the connection is lost: %s; reconnecting", self.server.user, reason)
 
 
 def mqtt_library(used_by: str) -> Any:

@@ -147,7 +147,7 @@ class MqttSource(SingleSplitSource[MqttSplit]):
         self.session_expiry_s = session_expiry_s
 
     def get_boundedness(self) -> Boundedness:
-        """Return that a subscription is unbounded."""
+        """Return CONTINUOUS_UNBOUNDED: a subscription does not end."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:

@@ -69,7 +69,7 @@ class RMQSink(SinkFunction):
         function: Any = correlation_id
         if function is not None and not callable(function):
             raise WrongArgumentError(
-                f"RMQSink: correlation_id is a function of an element, got {correlation_id!r}"
+                f"RMQSink: correlation_id is a function of a record, got {correlation_id!r}"
             )
         if timeout_ms < 1:
             raise WrongArgumentError(f"RMQSink: timeout_ms is at least 1, got {timeout_ms}")
