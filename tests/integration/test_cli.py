@@ -219,7 +219,7 @@ def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
     for command in ("inspect", "dispose"):
         gone = run_program(["-m", "penstock", "savepoint", command, path])
         assert gone.code == 1
-        assert f"{path} is no checkpoint or savepoint" in gone.err
+        assert f"{path} is not a checkpoint or savepoint" in gone.err
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_a_program_may_try_again(savepoint, tmp_path):
 
 def test_the_error_names_an_invalid_savepoint(savepoint, tmp_path):
     missing = str(tmp_path / "missing")
-    with pytest.raises(CheckpointStorageError, match=f"{missing} is no checkpoint or savepoint"):
+    with pytest.raises(CheckpointStorageError, match=f"{missing} is not a checkpoint or savepoint"):
         counts_from(missing)
     torn = tmp_path / "torn"
     shutil.copytree(savepoint, torn)

@@ -210,7 +210,7 @@ def test_entries_are_a_dictionary(tmp_path):
 
 
 def test_the_error_names_missing_state(tmp_path):
-    with pytest.raises(CheckpointStorageError, match="is no checkpoint or savepoint"):
+    with pytest.raises(CheckpointStorageError, match="is not a checkpoint or savepoint"):
         Savepoint.read(str(tmp_path))
     path = SavepointWriter().keyed_state("op", COUNT, [("k", 1)]).write(str(tmp_path / "new"))
     savepoint = Savepoint.read(path)

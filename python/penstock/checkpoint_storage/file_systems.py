@@ -272,7 +272,8 @@ def _opened(path: str) -> BinaryIO:
     """Open a file to read it.
 
     Raises:
-        OSError: It is none: a pipe would wait for a writer, and a device may have no end.
+        OSError: It is not a regular file: a pipe would wait for a writer, and a device may have
+            no end.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

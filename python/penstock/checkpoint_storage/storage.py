@@ -283,12 +283,12 @@ def load_metadata(pointer: str, files: FileSystems) -> tuple[CheckpointMetadata,
         data = fs.read(path)
     except (FileNotFoundError, NotADirectoryError):
         raise CheckpointStorageError(
-            f"{pointer} is no checkpoint or savepoint: it has no file {METADATA_FILE}; name the "
+            f"{pointer} is not a checkpoint or savepoint: it has no file {METADATA_FILE}; name the "
             f"directory that holds it (chk-N or savepoint-…), or the file itself"
         ) from None
     except IsADirectoryError:
         raise CheckpointStorageError(
-            f"{pointer} is no checkpoint or savepoint: {path} is a directory, and should be the "
+            f"{pointer} is not a checkpoint or savepoint: {path} is a directory, and should be the "
             "file that its checkpoint was completed with"
         ) from None
     return deserialize_metadata(data, location), location

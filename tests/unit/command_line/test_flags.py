@@ -82,7 +82,7 @@ def test_a_flag_of_flink_deletes_no_folder(tmp_path):
 def test_a_savepoint_is_deleted_without_the_jar_that_flink_asks_for(tmp_path):
     said = penstock("savepoint", "--dispose", str(tmp_path), "--jarfile", "job.jar", code=1)
     assert "--jarfile job.jar: has no effect" in said
-    assert "is no checkpoint or savepoint" in said
+    assert "is not a checkpoint or savepoint" in said
 
 
 def run_of(tmp_path, *flags: str) -> tuple[list[str], dict[str, str]]:
