@@ -74,6 +74,16 @@ def _add_contents(app, name, source):
             )
 
 
+def _leave_plain(app, name, source):
+    """Highlight blocks without a language, which are commands and output, as text."""
+    source[0] = re.sub(
+        r"^```([^\n]*)\n(.*?)^```$",
+        lambda fence: fence[0] if fence[1] else f"```text\n{fence[2]}```",
+        source[0],
+        flags=re.MULTILINE | re.DOTALL,
+    )
+
+
 @cache
 def _homes():
     """Return the module whose page shows a class, by class.
@@ -111,13 +121,14 @@ def _skip_elsewhere(app, what, name, member, skip, options):
 def _let_names_break(app, pagename, templatename, context, doctree):
     """Let long keys and constants in tables break after a dot or an underscore."""
 
-    def breakable(cell):
-        return re.sub(
-            r">[^<]+", lambda text: re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", text[0]), cell[0]
-        )
+    def breakable(word):
+        return re.sub(r"(?<=\w)[._](?=\w)", r"\g<0><wbr>", word[0])
+
+    def in_texts(cell):
+        return re.sub(r">[^<]+", lambda text: re.sub(r"[\w.]{24,}", breakable, text[0]), cell[0])
 
     if "body" in context:
-        context["body"] = re.sub(r"<td.*?</td>", breakable, context["body"], flags=re.DOTALL)
+        context["body"] = re.sub(r"<td.*?</td>", in_texts, context["body"], flags=re.DOTALL)
 
 
 def _copy_first_page(app, error):
@@ -128,6 +139,7 @@ def _copy_first_page(app, error):
 
 def setup(app):
     """Called by Sphinx."""
+    app.connect("source-read", _leave_plain)
     app.connect("source-read", _add_contents)
     app.connect("autodoc-skip-member", _skip_elsewhere)
     app.connect("html-page-context", _let_names_break)
