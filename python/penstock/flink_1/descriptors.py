@@ -36,6 +36,7 @@ _ANY_TABLE: Final = (
     "it is of PyFlink 1; write create_temporary_table(name, TableDescriptor.for_connector(…)…"
     "build()), or the same as CREATE TABLE"
 )
+_ROWTIME: Final = f"{_ANY_TABLE}, with watermark(…) in its Schema"
 _OF_ZOOKEEPER: Final = "zookeeper."
 """Prefix of properties of Kafka's clients before 0.9, which today's do not know."""
 
@@ -252,6 +253,14 @@ class Schema:
         self._computed[self._columns[-1][0]] = "PROCTIME()"
         return self
 
+    def rowtime(self, rowtime: object) -> NoReturn:
+        """Refuse the call; a program gets no further than its argument, a Rowtime.
+
+        Raises:
+            InvalidProgramError: Always.
+        """
+        _refuse(f"rowtime({rowtime!r})", _ROWTIME)
+
     def from_origin_field(self, origin_field_name: str) -> Self:
         """Accept the column's own name.
 
@@ -329,4 +338,4 @@ CustomConnectorDescriptor = refused_class("CustomConnectorDescriptor", _ANY_TABL
 CustomFormatDescriptor = refused_class("CustomFormatDescriptor", _ANY_TABLE)
 Elasticsearch = refused_class("Elasticsearch", _ANY_TABLE)
 HBase = refused_class("HBase", _ANY_TABLE)
-Rowtime = refused_class("Rowtime", f"{_ANY_TABLE}, with watermark(…) in its Schema")
+Rowtime = refused_class("Rowtime", _ROWTIME)

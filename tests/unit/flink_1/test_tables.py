@@ -212,10 +212,17 @@ def test_descriptions_that_are_not_possible_name_the_way(use, message):
         use()
 
 
-@pytest.mark.parametrize("name", ["CustomConnectorDescriptor", "Elasticsearch", "Rowtime"])
-def test_descriptors_without_a_counterpart_name_their_replacement(name):
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: descriptors.CustomConnectorDescriptor("type", 1, True),
+        lambda: descriptors.Elasticsearch().version("7"),
+        lambda: descriptors.Schema().field("a", "INT").rowtime(descriptors.Rowtime()),
+    ],
+)
+def test_descriptors_without_a_counterpart_name_their_replacement(use):
     with pytest.raises(JvmOnlyError, match="it is of PyFlink 1; write create_temporary_table"):
-        getattr(descriptors, name)()
+        use()
 
 
 def test_insertions_run_as_one_job(tmp_path):
