@@ -429,6 +429,8 @@ def test_texts_have_the_types_of_flink(call, kind):
         "-k",
         "-ts",
         "CONCAT_WS('-', 'a', 1)",
+        "CAST(1 AS TIMESTAMP_LTZ(3))",
+        "TRY_CAST(n AS TIMESTAMP_LTZ)",
     ],
 )
 def test_flink_refuses_these_calls(call):

@@ -472,8 +472,6 @@ def _to_time(source: Any, target: Any) -> Callable[[Any], Any]:
         return lambda value: datetime.datetime.combine(value, datetime.time())
     if isinstance(source, types.TimeType):
         return lambda value: datetime.datetime.combine(_EPOCH.date(), value)
-    if rules.is_integer(source):
-        return lambda value: _EPOCH + datetime.timedelta(seconds=value)
     return lambda value: _cut(value.replace(tzinfo=None), precision)
 
 

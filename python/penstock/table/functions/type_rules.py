@@ -292,11 +292,7 @@ def can_cast(source: DataType, target: DataType) -> bool:
     if is_numeric(source):
         if isinstance(target, types.BooleanType | types.NumericType):
             return True
-        return is_integer(source) and (
-            is_day_interval(target)
-            or is_month_interval(target)
-            or isinstance(target, types.LocalZonedTimestampType)
-        )
+        return is_integer(source) and (is_day_interval(target) or is_month_interval(target))
     if isinstance(source, types.BooleanType):
         return isinstance(target, types.BooleanType | types.NumericType)
     if is_bytes(source):

@@ -256,6 +256,11 @@ class Binder:
             ValidationException: The types cannot be converted.
         """
         source = argument.type
+        if rules.is_numeric(source) and isinstance(target, types.LocalZonedTimestampType):
+            raise ValidationException(
+                "The cast from NUMERIC type to TIMESTAMP_LTZ type is not allowed: use "
+                "TO_TIMESTAMP_LTZ(number, precision)"
+            )
         if not rules.can_cast(source, target):
             raise ValidationException(
                 f"Cast function cannot convert value of type {source.nullable()} to type "
