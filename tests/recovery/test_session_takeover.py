@@ -191,7 +191,7 @@ def test_the_jobmanager_that_stands_by_takes_over(cluster, tmp_path):
     program = begin_files(cluster, tmp_path, leader, signal.SIGKILL)
     assert leader.end() == -signal.SIGKILL
     program.end()
-    standby.says("is taken up")
+    standby.says("is resumed")
     served.says("is registered", times=2)
     assert written(tmp_path) == expected_lines(ELEMENTS)
     eventually(lambda: not cluster.kept("-submission"), "the job is forgotten")
@@ -269,14 +269,14 @@ def test_a_job_outlives_its_program_its_code_and_its_jobmanager(cluster, tmp_pat
     shutil.rmtree(tmp_path / "program")
     first.signal(signal.SIGKILL)
     second = cluster.jobmanager()
-    second.says("job detached .* is taken up")
+    second.says("job detached .* is resumed")
     eventually(lambda: len(list(tmp_path.glob("ran-*"))) == 2, "it runs again")
     (tmp_path / "stop").touch()
     eventually(lambda: cluster.kept("-result"), "it has ended")
     second.signal(signal.SIGKILL)
     third = cluster.jobmanager()
     third.says("jobmanager at")
-    assert "is taken up" not in third.log
+    assert "is resumed" not in third.log
     assert not cluster.kept("-submission")
     assert len(list(tmp_path.glob("ran-*"))) == 2
 
@@ -294,7 +294,7 @@ def test_a_jobmanager_that_ends_on_a_signal_leaves_its_jobs_to_the_next(cluster,
     env.add_source(UntilMarked(tmp_path / "stop")).print()
     job = env.execute_async("long")
     assert first.signal(signal.SIGTERM) == 0
-    cluster.jobmanager().says("job long .* is taken up")
+    cluster.jobmanager().says("job long .* is resumed")
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()
 
@@ -327,8 +327,8 @@ def test_a_job_keeps_the_parallelism_that_it_was_rescaled_to(cluster, tmp_path, 
     assert rescaled.end() == 0, rescaled.log
     eventually(lambda: len(list(tmp_path.glob("2-*"))) == 2, "it is rescaled")
     first.signal(signal.SIGKILL)
-    cluster.jobmanager().says("job rescaled .* is taken up")
-    eventually(lambda: len(list(tmp_path.glob("2-*"))) == 4, "it is taken up so")
+    cluster.jobmanager().says("job rescaled .* is resumed")
+    eventually(lambda: len(list(tmp_path.glob("2-*"))) == 4, "it is resumed so")
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()
     assert len(list(tmp_path.glob("1-*"))) == 1
@@ -347,7 +347,7 @@ def test_a_session_that_is_stopped_leaves_no_jobs(cluster, tmp_path):
         job.get_job_execution_result().result()
     second = cluster.jobmanager()
     second.says("jobmanager at")
-    assert "is taken up" not in second.log
+    assert "is resumed" not in second.log
 
 
 def test_a_standby_has_imported_all_modules_of_a_leader(tmp_path, monkeypatch):

@@ -70,6 +70,6 @@ class BlobClient:
                     break
         if size != key.size or digest.hexdigest() != key.digest:
             raise DependencyError(
-                f"{path.name} was damaged on its way: {size} of {key.size} bytes came, with the "
+                f"{path.name} was damaged in transit: {size} of {key.size} bytes arrived, with the "
                 f"SHA-256 {digest.hexdigest()}"
             )

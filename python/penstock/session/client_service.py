@@ -127,7 +127,7 @@ class ClientService:
         """
         if self._is_ending and self.stored is not None:
             raise LeadershipLostError(
-                f"this jobmanager of the session {self.name} ends; the next one takes its jobs up"
+                f"this jobmanager of the session {self.name} ends; the next one resumes its jobs"
             )
         if not self._has_taken_up.wait(TAKE_UP_TIMEOUT_S):
             raise JobExecutionError(
@@ -138,7 +138,7 @@ class ClientService:
         if job is None and self.stored is not None:
             result = self.stored.records(job_id).result()
             if result is not None:
-                return EndedJobGateway(job_id, result, "submit it once more to have it run anew")
+                return EndedJobGateway(job_id, result, "submit it again to run it again")
         if job is None:
             raise JobExecutionError(f"the session {self.name} has no job {job_id.hex()}")
         return job
@@ -188,13 +188,13 @@ class ClientService:
                 job = self._start(graph, message)
             except (PenstockError, OSError):
                 logger.exception(
-                    "job %s of the former jobmanager cannot be taken up; it is kept for the next",
+                    "job %s of the former jobmanager cannot be resumed; it is kept for the next",
                     job_id.hex(),
                 )
                 self.dispatcher.blobs.release(owner)
                 continue
             job.add_done_callback(partial(self._taken_up_ended, owner))
-            logger.info("job %s (%s) is taken up", job.job_name, job_id.hex())
+            logger.info("job %s (%s) is resumed", job.job_name, job_id.hex())
         self._has_taken_up.set()
 
     def _taken_up_ended(self, owner: object, job: JobGateway) -> None:
@@ -302,14 +302,16 @@ class _Client:
             keeps_jobs = self._service.stored is not None
             self.connection.send(messages.ClientAccepted(self._service.name, keeps_jobs))
         elif not self._is_accepted:
-            self._refuse("JobExecutionError", "a connection begins with what the program is")
+            self._refuse(
+                "JobExecutionError", "the first message of a connection must be a ClientHello"
+            )
         else:
             try:
                 self._handlers[type(message)](message)
             except PenstockError as error:
                 self._refuse(type(error).__name__, str(error))
             except Exception as error:
-                logger.exception("a question of %s cannot be answered", self._peer)
+                logger.exception("a request of %s failed", self._peer)
                 self._refuse("JobExecutionError", f"{type(error).__name__}: {error}")
 
     def _refuse(self, kind: str, reason: str) -> None:
@@ -331,12 +333,12 @@ class _Client:
     def _put_blob(self, message: messages.PutBlob) -> None:
         del message
         if self._job is not None or self._incoming is not None:
-            raise JobExecutionError("nothing of a job comes after it, or inside of something else")
+            raise JobExecutionError("a blob was sent after the job, or within another blob")
         self._incoming = self._blobs.begin(self._owner)
 
     def _blob_chunk(self, message: BlobChunk) -> None:
         if self._incoming is None:
-            raise JobExecutionError("a part of nothing")
+            raise JobExecutionError("a part of a blob was sent before its beginning")
         self._incoming.write(message.data)
         if message.last:
             self.connection.send(messages.BlobKept(self._incoming.finish()))
@@ -350,7 +352,7 @@ class _Client:
         self._attached = message.attached
         job.add_done_callback(lambda _: self._blobs.release(self._owner))
         self.connection.send(messages.JobAccepted())
-        logger.info("job %s (%s) came from %s", job.job_name, job.job_id.hex(), self._peer)
+        logger.info("job %s (%s) was submitted from %s", job.job_name, job.job_id.hex(), self._peer)
         job.add_done_callback(self._ended)
 
     def _follow(self, message: messages.FollowJob) -> None:

@@ -48,7 +48,7 @@ class JobFollower:
             PenstockError: No jobmanager has resumed the job in time, or the leader does not know
                 it.
         """
-        logger.warning("%s; looking for the jobmanager that takes the job up", reason)
+        logger.warning("%s; looking for the jobmanager that resumes the job", reason)
         deadline_s, pause_s = time.monotonic() + self._timeout_s, FIRST_PAUSE_S
         while not given_up.wait(pause_s):
             client: SessionClient | None = None
@@ -63,8 +63,8 @@ class JobFollower:
                     raise
                 if time.monotonic() >= deadline_s:
                     raise JobExecutionError(
-                        f"{reason}, and none has taken the job up for {self._timeout_s:g} s: "
-                        f"{error}"
+                        f"{reason}, and no jobmanager has resumed the job for "
+                        f"{self._timeout_s:g} s: {error}"
                     ) from error
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 continue

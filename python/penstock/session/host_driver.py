@@ -125,8 +125,8 @@ class HostDriver:
             waiting = len(self._waiting)
             hosts = len(self._hosts)
         return (
-            f"the session has {slots} slots at {hosts} taskexecutors, {taken} of them are taken, "
-            f"and {waiting} more are waited for: cancel other jobs, lower the parallelism, or "
+            f"the session has {slots} slots at {hosts} taskexecutors, {taken} of them are in use, "
+            f"and {waiting} more are requested: cancel other jobs, lower the parallelism, or "
             "start another `penstock taskexecutor`"
         )
 
@@ -221,7 +221,7 @@ class HostDriver:
     def _register(self, peer: _Peer, message: RegisterHost) -> None:
         refusal = difference(own_versions(), message.versions, "taskexecutor")
         if refusal is None and message.slots < 1:
-            refusal = f"{message.slots} slots are none"
+            refusal = f"it needs at least one slot, and has {message.slots}"
         if refusal is not None:
             logger.warning(
                 "the taskexecutor %s at %s is refused: %s", message.host_id, peer, refusal

@@ -145,7 +145,9 @@ class JobGraphStore:
         except LeadershipLostError as error:
             logger.info("job %s is left to the next jobmanager: %s", job_id.hex(), error)
         except (OSError, CheckpointStorageError) as error:
-            logger.warning("what job %s was made of stays: %s", job_id.hex(), error)
+            logger.warning(
+                "the stored graph and blobs of job %s are not removed: %s", job_id.hex(), error
+            )
 
     def _forget(self, job_id: bytes) -> None:
         with self._lock:

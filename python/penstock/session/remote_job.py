@@ -175,7 +175,7 @@ class RemoteJobGateway(JobGateway):
         try:
             message = self._receive()
             if not isinstance(message, messages.JobEnded):
-                raise JobExecutionError(f"the session said {type(message).__name__} out of turn")
+                raise JobExecutionError(f"the session sent an unexpected {type(message).__name__}")
             status = JobStatus(message.status)
             error = None if message.error is None else _exception(message.error)
             self._end(status, error, _values(message.accumulators), message.runtime_ms)

@@ -126,7 +126,7 @@ class SessionClient:
             raise named_error(answer.kind, answer.reason)
         if not isinstance(answer, kinds):
             raise JobExecutionError(
-                f"the session {self.session.name} answered {type(answer).__name__} out of turn"
+                f"the session {self.session.name} sent an unexpected {type(answer).__name__}"
             )
         return answer
 

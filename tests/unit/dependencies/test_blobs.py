@@ -62,8 +62,8 @@ def test_one_content_is_kept_once(blobs, tmp_path):
 @pytest.mark.parametrize(
     ("chunks", "message"),
     [
-        ([(b"wrong", True)], "damaged on its way"),
-        ([(b"righ", True)], "damaged on its way: 4 of 5 bytes"),
+        ([(b"wrong", True)], "damaged in transit"),
+        ([(b"righ", True)], "damaged in transit: 4 of 5 bytes"),
         ([(b"right", False), (b"y", True)], "the driver sent more"),
         ([(b"rig", False)], "closed the connection within copy"),
     ],
