@@ -8,16 +8,6 @@ from penstock._native.key_group_entries cimport KeyGroupEntries
 from penstock._native.keys cimport KeyReader
 from penstock._native.state_map cimport PsEntry, PsStateMap, PsWord
 from penstock._native.state_rows cimport StateRows
-from penstock._native.wire cimport Reader
-
-# The number of entries read before they are inserted, so that their places are prefetched.
-cdef enum:
-    LOADED_AT_ONCE = 32
-
-
-cdef struct Loaded:
-    PsEntry entries[LOADED_AT_ONCE]
-    int32_t count
 
 
 @cython.final
@@ -50,10 +40,6 @@ cdef class StateMap:
     cpdef object get(self, object key)
     cpdef int put(self, object key, object value) except -1
     cpdef int touch(self, object key) except -1
-    cdef int read_entry(
-        self, Reader *reader, KeyReader keys, bint has_numbers, Loaded *loaded
-    ) except -1
-    cdef int put_loaded(self, Loaded *loaded) except -1
     cdef int32_t add_key(self, object key) except -3
     cdef int take_out(self, int32_t position, PsEntry *taken) except -1
     cpdef object remove(self, object key)
@@ -85,10 +71,6 @@ cdef class StateTable:
     cdef list stored(self, list maps)
     cdef inline bint is_written(self, StateMap found, int32_t position) noexcept
     cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1
-    cdef int load_entries(
-        self, const unsigned char *data, Py_ssize_t size, KeyReader keys
-    ) except -1
-    cdef int load_timer(self, Reader *reader, StateMap contents, KeyReader keys) except -1
 
 
 @cython.final
