@@ -113,11 +113,7 @@ class TableJobs:
         Raises:
             TableException: A plan cannot run, or a table does not accept its updates.
         """
-        from penstock.table.plan.changelog import (
-            ignored_somewhere,
-            new_rows_only,
-            reads_old_rows,
-        )
+        from penstock.table.plan.changelog import ignored_somewhere, new_rows_only, with_readers
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
@@ -127,7 +123,7 @@ class TableJobs:
             settings=context.settings,
         )
         pairs = list(zip(sinks, plans, strict=True))
-        results = [(plan, reads_old_rows(sink, plan)) for sink, plan in pairs]
+        results = with_readers(pairs)
         context.new_rows_only = new_rows_only(results)
         context.ignored_somewhere = ignored_somewhere(results)
         translation = Translation.of([sink.input for sink in sinks], context)

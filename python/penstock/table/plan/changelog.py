@@ -133,7 +133,16 @@ def _by_reading(plans: Iterable[tuple[Node, bool]]) -> tuple[dict[int, Node], di
     return read, unread
 
 
-def reads_old_rows(sink: n.Sink, rows: Node) -> bool:
+def with_readers(plans: Iterable[tuple[n.Sink | None, Node]]) -> list[tuple[Node, bool]]:
+    """Return plans, and for each whether UPDATE_BEFORE of its result is read.
+
+    Args:
+        plans: Plans, each with its insertion; None for a query, which reads all rows.
+    """
+    return [(rows, sink is None or _reads_old_rows(sink, rows)) for sink, rows in plans]
+
+
+def _reads_old_rows(sink: n.Sink, rows: Node) -> bool:
     """Return whether a table reads UPDATE_BEFORE, or the operator that brings its rows to its key.
 
     Args:
