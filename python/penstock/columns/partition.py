@@ -35,18 +35,16 @@ def key_groups(batch: ColumnBatch, key: KeyColumns, max_parallelism: int) -> arr
     return array("i", [key_group(hash_, max_parallelism) for hash_ in hashes])
 
 
-class Partition:
-    """Splits batches by key: each record goes to the channel of its key."""
+class HashPartition:
+    """Splits batches by the hashes of keys: each record goes to the channel of its key."""
 
-    def __init__(self, key: KeyColumns, max_parallelism: int, num_channels: int) -> None:
+    def __init__(self, max_parallelism: int, num_channels: int) -> None:
         """Compute the owner of each key group.
 
         Args:
-            key: The fields that are the key.
             max_parallelism: The number of key groups.
             num_channels: The parallelism of the receivers.
         """
-        self._key = key
         self._num_channels = num_channels
         self._owners = array(
             "i",
@@ -56,30 +54,10 @@ class Partition:
             ],
         )
 
-    def split(self, batch: ColumnBatch) -> list[tuple[int, ColumnBatch]]:
-        """Return the parts of the channels that receive records; see `split_by`."""
-        return self.split_by(batch, batch)
-
-    def split_by(self, keys: ColumnBatch, batch: RecordsT) -> list[tuple[int, RecordsT]]:
+    def split_hashed(self, hashes: array[int], batch: RecordsT) -> list[tuple[int, RecordsT]]:
         """Return the parts of the channels that receive records, in the order of the channels.
 
         The records of a channel keep their order.
-
-        Args:
-            keys: Records with the key columns, as many as in the batch.
-            batch: The records.
-
-        Raises:
-            SerializationError: A key cannot be serialised.
-        """
-        if len(batch) == 0:
-            return []
-        if self._num_channels == 1:
-            return [(0, batch)]
-        return self.split_hashed(key_hashes(keys, self._key), batch)
-
-    def split_hashed(self, hashes: array[int], batch: RecordsT) -> list[tuple[int, RecordsT]]:
-        """Return the parts of the channels that receive records; see `split_by`.
 
         Args:
             hashes: The hash of the key of each record; at least one.
@@ -115,6 +93,41 @@ class Partition:
                 ends[channel] = found
         buffer = pa.py_buffer(order)
         return pa.Array.from_buffers(pa.int32(), len(hashes), [None, buffer]), ends
+
+
+class Partition(HashPartition):
+    """Splits batches by key."""
+
+    def __init__(self, key: KeyColumns, max_parallelism: int, num_channels: int) -> None:
+        """Compute the owner of each key group.
+
+        Args:
+            key: The fields that are the key.
+            max_parallelism: The number of key groups.
+            num_channels: The parallelism of the receivers.
+        """
+        super().__init__(max_parallelism, num_channels)
+        self._key = key
+
+    def split(self, batch: ColumnBatch) -> list[tuple[int, ColumnBatch]]:
+        """Return the parts of the channels that receive records; see `split_by`."""
+        return self.split_by(batch, batch)
+
+    def split_by(self, keys: ColumnBatch, batch: RecordsT) -> list[tuple[int, RecordsT]]:
+        """Return the parts of the channels that receive records; see `split_hashed`.
+
+        Args:
+            keys: Records with the key columns, as many as in the batch.
+            batch: The records.
+
+        Raises:
+            SerializationError: A key cannot be serialised.
+        """
+        if len(batch) == 0:
+            return []
+        if self._num_channels == 1:
+            return [(0, batch)]
+        return self.split_hashed(key_hashes(keys, self._key), batch)
 
 
 def partition(

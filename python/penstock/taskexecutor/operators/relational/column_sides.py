@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from penstock import network
 from penstock.columns.groups import spread
-from penstock.columns.key_columns import KeyColumns, json_hashes
+from penstock.columns.key_columns import json_hashes
 from penstock.columns.numpy_values import numpy_values
-from penstock.columns.partition import Partition
+from penstock.columns.partition import HashPartition
 from penstock.graph.key_groups import key_group
 from penstock.taskexecutor.operators.relational.batches import (
     batch_of_bytes,
@@ -174,7 +174,7 @@ def parts_by_key_group(
         distinct = {text: _hash(text) for text in set(texts)}
         hashes = array("i", [distinct[text] for text in texts])
     # Each key group is the channel of its rows.
-    order, ends = Partition(KeyColumns((0,)), max_parallelism, max_parallelism).order(hashes)
+    order, ends = HashPartition(max_parallelism, max_parallelism).order(hashes)
     for group, part in enumerate(np.split(numpy_values(order), ends[:-1])):
         if len(part):
             first = int(part[0])
