@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from penstock.common.argument_kinds import accepts
 from penstock.errors import InvalidProgramError
 from penstock.expressions.expression import Expression
 
@@ -127,20 +128,15 @@ def negated(condition: Condition) -> Condition:
 
 def _takes_context(function: Any, place: str) -> bool:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
         # A builtin without a signature takes the record.
         return False
-    positional = [
-        parameter
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    required = [parameter for parameter in positional if parameter.default is parameter.empty]
-    has_rest = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
-    if len(required) > 2 or (not positional and not has_rest):
+    if accepts(signature, 1):
+        return False
+    if not accepts(signature, 2):
         raise InvalidProgramError(
             f"{place} takes a function of a record, or of a record and a context; {function!r} "
-            f"has {len(required)} parameters"
+            f"takes {signature}"
         )
-    return len(required) == 2
+    return True

@@ -1,4 +1,7 @@
-"""Checks of arguments against their annotations, like those of PyFlink's gateway to Java."""
+"""Checks of arguments against their annotations, like those of PyFlink's gateway to Java.
+
+Also the check of a function against the number of arguments that it will receive.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 C = TypeVar("C", bound=type)
+
+
+def accepts(signature: inspect.Signature, count: int) -> bool:
+    """Return whether a function can be called with a number of positional arguments."""
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_whole(value: object) -> bool:

@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.argument_kinds import accepts
 from penstock.common.coroutines import refuse_coroutines
 from penstock.common.jvm import requires_jvm
 from penstock.common.missing_methods import MissingMethods, NoJavaMembers
@@ -272,13 +273,11 @@ def _check_two_arguments(function: Callable[..., Any]) -> None:
         signature = inspect.signature(function)
     except ValueError:  # of a builtin function without a signature
         return
-    try:
-        signature.bind(None, 0)
-    except TypeError:
+    if not accepts(signature, 2):
         raise InvalidProgramError(
             "with_timestamp_assigner takes a function of the record and its previous timestamp, "
             f"lambda event, ts: …, got one that takes {signature}"
-        ) from None
+        )
 
 
 def _millis(duration: Duration | Time, where: str) -> int:

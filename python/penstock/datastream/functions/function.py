@@ -8,6 +8,7 @@ from abc import ABC
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.argument_kinds import accepts
 from penstock.common.coroutines import refuse_coroutines
 from penstock.errors import WrongArgumentError
 
@@ -108,20 +109,9 @@ def check_parameters(func: Any, wanted: str, counts: Sequence[int], where: str) 
         signature = inspect.signature(func, follow_wrapped=False)
     except ValueError:  # a partial of a builtin function without a signature
         return
-    if not any(_accepts(signature, count) for count in counts):
+    if not any(accepts(signature, count) for count in counts):
         name = getattr(func, "__name__", "partial")
         raise WrongArgumentError(f"{where} takes a function of {wanted}; got {name}{signature}")
-
-
-def _accepts(signature: inspect.Signature, count: int) -> bool:
-    required = most = 0
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            most = count
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            most += 1
-            required += parameter.default is parameter.empty
-    return required <= count <= most
 
 
 def _kind(func: Function) -> str:
