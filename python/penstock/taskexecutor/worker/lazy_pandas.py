@@ -3,6 +3,9 @@
 When pyarrow converts a Python value, it imports pandas only to see whether the value is an object
 of pandas.  The import takes hundreds of milliseconds.  In a worker, pyarrow finds no pandas until
 the program imports it; then pyarrow looks again.
+
+This does not reach Arrow's C++ code, which imports pandas by itself for ``to_numpy`` and for values
+without a declared type; `penstock.columns.numpy_values` reads arrays without it.
 """
 
 from __future__ import annotations

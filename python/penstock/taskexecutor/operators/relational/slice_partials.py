@@ -42,6 +42,9 @@ class SlicePartials:
     and MAX, the sum of SUM, the sum and the number of values of AVG, the number of values of COUNT.
     COUNT of all rows has no column of its own.
 
+    They suit windows, whose rows are only added.  `PartialAggregates` counts the values of SUM as
+    well, since a later row may retract one of them, and creates accumulators at once.
+
     Attributes:
         schema: The Arrow schema of the batches.
         width: The number of columns of the key.
