@@ -118,7 +118,7 @@ class AsyncWaitOperator(FunctionOperator):
 
             entry.timer = timers.register(timers.now() + self.timeout_ms, on_timeout)
 
-        def on_done(future: Any) -> None:
+        def on_done(future: Future[Outcome]) -> None:
             self.outcomes.append((entry, future))
             self._tell()
 

@@ -38,7 +38,7 @@ class ElementInput(BoundedInput):
         self.kept_watermark = MIN_TIMESTAMP
         self.has_ended = False
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         if self.operator.has_all:
             self.target.process(value, timestamp)
@@ -63,7 +63,7 @@ class BroadcastInput(BoundedInput):
         self.operator = operator
         self.target = operator.inner.get_input(1)
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: object, timestamp: int) -> None:
         """Process a record."""
         self.target.process(value, timestamp)
 

@@ -183,7 +183,7 @@ class KeyedInputsOperator(MultipleInputOperator):
                 self.state.leave_key(self.no_key)
         self.call(self.functions[number], value, timestamp)
 
-    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
+    def call(self, function: Callable[..., object], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         raise NotImplementedError(type(self).__name__ + ".call")
 
@@ -191,7 +191,7 @@ class KeyedInputsOperator(MultipleInputOperator):
 class CoMapOperator(KeyedInputsOperator):
     """Emits one record or none for each."""
 
-    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
+    def call(self, function: Callable[..., object], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         result = function(value)
         if result is not None:
@@ -228,7 +228,7 @@ class CoProcessOperator(KeyedInputsOperator):
                 TimeOnlyService(context.processing_time.now, lambda: self.combined.watermark)
             )
 
-    def call(self, function: Callable[..., Any], value: object, timestamp: int) -> None:
+    def call(self, function: Callable[..., object], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         self.element_context.current_timestamp = timestamp
         ResultEmitter.emit(self.output, function(value, self.element_context), timestamp)

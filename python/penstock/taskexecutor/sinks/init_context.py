@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.connectors.committer import CommitterInitContext
 from penstock.connectors.writer_sink import WriterInitContext
 
 if TYPE_CHECKING:
+    from penstock.metrics.metricbase import MetricGroup
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -36,7 +37,7 @@ class SinkInitContext(WriterInitContext, CommitterInitContext):
         """Return the time of the machine's clock, in ms."""
         return self._context.processing_time.now()
 
-    def metric_group(self) -> Any:
+    def metric_group(self) -> MetricGroup:
         """Return the group in which metrics are registered."""
         return self._context.runtime_context.get_metrics_group()
 

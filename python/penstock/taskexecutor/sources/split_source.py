@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.datastream.functions.checkpointed import StateSnapshotContext
     from penstock.graph import operators
+    from penstock.metrics.metricbase import MetricGroup
     from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -71,9 +72,10 @@ class _ReaderContext(SourceReaderContext):
         """Return the parallelism of the source."""
         return self._source.context.environment.parallelism  # type: ignore[no-any-return]
 
-    def metric_group(self) -> Any:
+    def metric_group(self) -> MetricGroup:
         """Return the group in which the reader registers its metrics."""
-        return self._source.context.runtime_context.get_metrics_group()
+        group: MetricGroup = self._source.context.runtime_context.get_metrics_group()
+        return group
 
     def get_configuration(self) -> Configuration:
         """Return the job's configuration."""

@@ -11,7 +11,7 @@ from penstock.datastream.state import ListStateDescriptor
 from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.datastream.functions.checkpointed import (
         StateInitializationContext,
@@ -69,15 +69,15 @@ class SplitState:
             state.union_list_state(_TAKEN).update(self.taken_here())
 
     @abstractmethod
-    def remaining_splits(self) -> list[Any]:
+    def remaining_splits(self) -> Sequence[object]:
         """Return the unfinished splits, each from its current position; valid after ``open``."""
 
-    def taken_here(self) -> Iterable[Any]:
+    def taken_here(self) -> Iterable[object]:
         """Return the splits that this subtask found; empty unless the source discovers splits."""
         return ()
 
     @abstractmethod
-    def divide(self, share: Share) -> Iterable[Any]:
+    def divide(self, share: Share) -> Iterable[object]:
         """Return the splits of a share."""
 
     def divided(self) -> deque[Any]:
@@ -121,7 +121,7 @@ class SplitBySplit(SplitState):
         """Begin this split: the source's ``emit_next`` returns END_OF_DATA at its end."""
 
     @abstractmethod
-    def rest(self) -> Any:
+    def rest(self) -> object:
         """Return the current split, from its current position."""
 
     def size(self, split: Any) -> int | None:
@@ -157,7 +157,7 @@ class SplitBySplit(SplitState):
         status: int = super().emit_next(limit)  # type: ignore[misc]
         return MORE_AVAILABLE if status == END_OF_DATA and self.begin_next() else status
 
-    def remaining_splits(self) -> list[Any]:
+    def remaining_splits(self) -> Sequence[object]:
         """Return the unfinished splits, each from its current position."""
         return [*([self.rest()] if self.is_reading else ()), *self.waiting]
 

@@ -36,7 +36,7 @@ class MergingWindowSet:
 
     def __init__(
         self,
-        assigner: MergingWindowAssigner[Any, Any],
+        assigner: MergingWindowAssigner[object, Any],
         mapping: dict[Any, Any],
         *,
         joins_touching: bool,
@@ -98,7 +98,9 @@ class MergingWindowSet:
             mapping[window] = window
         return result
 
-    def _grown(self, open_window: TimeWindow, window: TimeWindow, merge: MergeFunction) -> Any:
+    def _grown(
+        self, open_window: TimeWindow, window: TimeWindow, merge: MergeFunction
+    ) -> TimeWindow:
         """Return an open window, grown to cover another one."""
         if open_window.start <= window.start and window.end <= open_window.end:
             return open_window

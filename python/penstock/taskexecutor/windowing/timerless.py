@@ -89,11 +89,11 @@ def _fold_may_have_state(descriptor: operators.Window) -> bool:
     return may_have_state(fold) and not isinstance(fold, NamedAggregates)
 
 
-def _tumbles(assigner: Any) -> bool:
+def _tumbles(assigner: object) -> bool:
     return type(assigner) is TumblingEventTimeWindows and assigner._stagger is WindowStagger.ALIGNED
 
 
-def _slides(assigner: Any) -> bool:
+def _slides(assigner: object) -> bool:
     """Return whether each time is in some window, and windows are small enough for C integers."""
     return (
         type(assigner) is SlidingEventTimeWindows and assigner._slide <= assigner._size <= MAX_SIZE

@@ -11,7 +11,9 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.copies.isolation import lending
 
 if TYPE_CHECKING:
+    from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.state import StateDescriptor
+    from penstock.metrics.metricbase import MetricGroup
     from penstock.taskexecutor.windowing.window_operator import WindowOperator
 
 
@@ -26,9 +28,10 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
         """Return the time of the machine's clock, in ms."""
         return self._operator.timers.current_processing_time()
 
-    def get_runtime_context(self) -> Any:
+    def get_runtime_context(self) -> RuntimeContext:
         """Return the context of the subtask; its state is that of the current key."""
-        return self._operator.context.runtime_context
+        context: RuntimeContext = self._operator.context.runtime_context
+        return context
 
 
 class OperatorTriggerContext(Trigger.OnMergeContext):
@@ -51,9 +54,10 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         """Return the time of the machine's clock, in ms."""
         return self._timers.current_processing_time()
 
-    def get_metric_group(self) -> Any:
+    def get_metric_group(self) -> MetricGroup:
         """Return the group in which the trigger registers its metrics."""
-        return self._operator.context.runtime_context.get_metrics_group()
+        group: MetricGroup = self._operator.context.runtime_context.get_metrics_group()
+        return group
 
     def get_current_watermark(self) -> int:
         """Return the current watermark, in ms."""

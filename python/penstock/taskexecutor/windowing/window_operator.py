@@ -237,7 +237,7 @@ class WindowOperator(StreamOperator):
         if not self.trigger_cleans_up:
             self._register_cleanup(window)
 
-    def _act(self, key: object, window: Window, result: Any, timestamp: int) -> None:
+    def _act(self, key: object, window: Window, result: TriggerResult, timestamp: int) -> None:
         fires, purges = result.value
         if fires:
             self._fire(key, window, timestamp)
@@ -295,10 +295,10 @@ class WindowOperator(StreamOperator):
 
     def _merge(
         self,
-        result: Any,
-        merged: list[Any],
+        result: Window,
+        merged: list[Window],
         state_window: Window,
-        merged_state_windows: list[object],
+        merged_state_windows: list[Window],
     ) -> None:
         if self.unmergeable is not None:
             raise InvalidProgramError(self.unmergeable)
@@ -342,7 +342,7 @@ class WindowOperator(StreamOperator):
         timestamp: int,
         key: object,
         window: Window,
-        on_time: Callable[..., object],
+        on_time: Callable[..., TriggerResult],
         *,
         event_time: bool,
     ) -> None:

@@ -14,7 +14,7 @@ import importlib.abc
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,14 +76,15 @@ def _show() -> None:
 class _Loader(importlib.abc.Loader):
     """Loads a module with its own loader, and then calls a function."""
 
-    def __init__(self, spec: ModuleSpec, loader: Any, then: Callable[[], None]) -> None:
+    def __init__(
+        self, spec: ModuleSpec, loader: importlib.abc.Loader, then: Callable[[], None]
+    ) -> None:
         self._spec = spec
         self._loader = loader
         self._then = then
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        found: ModuleType | None = self._loader.create_module(spec)
-        return found
+        return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         self._spec.loader = module.__loader__ = self._loader

@@ -37,7 +37,7 @@ class Noted(NamedTuple):
     place: int
     bit: int
 
-    def is_new(self, seen: dict[Any, int], arguments: tuple[Any, ...]) -> bool:
+    def is_new(self, seen: dict[object, int], arguments: tuple[object, ...]) -> bool:
         """Note the arguments of a row; return whether the call had not aggregated equal ones.
 
         Args:

@@ -26,7 +26,7 @@ class KeyedRows(Protocol):
     def put(self, key: str, value: object) -> None:
         """Set the value of a key."""
 
-    def remove(self, key: str) -> Any:
+    def remove(self, key: str) -> object:
         """Remove a key."""
 
     def items(self) -> Iterator[tuple[str, Any]]:
@@ -72,7 +72,7 @@ class ExpiringRows:
         """Set the value of a key and restart its time to live."""
         self._contents.put(key, Aged(value, self.lifetime.now()))
 
-    def remove(self, key: str) -> Any:
+    def remove(self, key: str) -> None:
         """Remove a key."""
         self._contents.remove(key)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
+N = TypeVar("N")
 
 
 class Partners(Protocol):
@@ -48,19 +49,19 @@ class Partners(Protocol):
         """
 
 
-class Sides(Protocol):
+class Sides(Protocol[N]):
     """The rows of both sides by key."""
 
     #: Whether keys are their texts; else they are values.
     has_texts: bool
 
-    def names(self, keys: list[Any]) -> Any:
+    def names(self, keys: list[object]) -> N:
         """Return the names that the sides have for some distinct keys."""
 
-    def partners(self, side: int, names: Any) -> Partners:
+    def partners(self, side: int, names: N) -> Partners:
         """Return the rows of a side that have some keys, given their names."""
 
-    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: Any) -> None:
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: N) -> None:
         """Add the rows of a batch, given its groups by key and the name of each group's key."""
 
 
@@ -75,7 +76,7 @@ class InnerJoin:
         self,
         context: OperatorContext,
         pairs: JoinPairs,
-        sides: Sides,
+        sides: Sides[Any],
         keys: tuple[tuple[int, ...], tuple[int, ...]],
         *,
         equates_nulls: bool,
@@ -126,16 +127,16 @@ class KeyedSides:
         self._sides = sides
         self._widths = widths
 
-    def names(self, keys: list[Any]) -> list[object]:
+    def names(self, keys: list[object]) -> list[str]:
         """Return the keys, which are texts."""
-        return keys
+        return cast("list[str]", keys)
 
-    def partners(self, side: int, names: Any) -> Partners:
+    def partners(self, side: int, names: list[str]) -> Partners:
         """Return the rows of a side that have some keys; see `Sides`."""
         state = self._sides[side]
         return _ListedPartners([plain_rows(state.get(text)) for text in names])
 
-    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: Any) -> None:
+    def keep(self, side: int, batch: pa.RecordBatch, groups: Groups, names: list[str]) -> None:
         """Add the rows of a batch; see `Sides`."""
         state = self._sides[side]
         rows = rows_of(batch, self._widths[side])
@@ -165,7 +166,7 @@ class _ListedPartners:
 
 def keys_of(
     batch: pa.RecordBatch, keys: Sequence[int], *, has_texts: bool
-) -> tuple[Groups, list[Any]]:
+) -> tuple[Groups, list[object]]:
     """Return the groups of a batch by key, and the key of each group.
 
     Args:
@@ -178,7 +179,7 @@ def keys_of(
     if batch.num_rows >= LEAST_ROWS and are_groupable([column.type for column in columns]):
         groups = numbered(columns)
         return groups, _keys(batch.take(pa.array(groups.firsts)), keys, has_texts=has_texts)
-    numbers: dict[Any, int] = {}
+    numbers: dict[object, int] = {}
     found = _keys(batch, keys, has_texts=has_texts)
     codes = [numbers.setdefault(key, len(numbers)) for key in found]
     return Groups(np.array(codes, np.int64), len(numbers)), list(numbers)
