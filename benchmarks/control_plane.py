@@ -28,16 +28,16 @@ from penstock.graph.job_graph import (
     OperatorIdentity,
 )
 from penstock.graph.wiring import DistributionPattern
-from penstock.jobmaster import actions
 from penstock.jobmaster.checkpointing.actions import StoreMetadata
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-from penstock.jobmaster.failure import Failure
-from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
-from penstock.jobmaster.scheduler import Scheduler
-from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling import actions
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.restart_strategies import FixedDelayRestartStrategy
+from penstock.jobmaster.scheduling.scheduler import Scheduler
+from penstock.jobmaster.scheduling.states import ExecutionState
+from penstock.jobmaster.slots.slots import SlotOffer
 from workloads import harness
 
 METRICS = CheckpointMetrics(checkpointed_bytes=5, full_bytes=5)

@@ -28,8 +28,8 @@ from penstock.errors import (
     NoResourceAvailableError,
     TaskExecutorLostError,
 )
-from penstock.jobmaster.local import LocalExecutor
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
+from penstock.per_job.local import LocalExecutor
 from penstock.taskexecutor.worker import task_executor
 from penstock.taskexecutor.worker.launch import LaunchSpec
 from support.patience import PATIENCE_S

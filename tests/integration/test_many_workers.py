@@ -9,8 +9,8 @@ import pytest
 from integration.fake_jobs import FakeInvokable, job, vertex
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.jobmaster.local_driver import LocalDriver
-from penstock.jobmaster.per_job_cluster import PerJobCluster
+from penstock.per_job.local_driver import LocalDriver
+from penstock.per_job.per_job_cluster import PerJobCluster
 from support.patience import PATIENCE_S
 from support.processes import children
 

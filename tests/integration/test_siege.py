@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 from contract.doors import Siege
 from integration.fake_jobs import FakeInvokable, job, vertex
-from penstock.jobmaster.local_driver import LocalDriver
-from penstock.jobmaster.per_job_cluster import PerJobCluster
+from penstock.per_job.local_driver import LocalDriver
+from penstock.per_job.per_job_cluster import PerJobCluster
 from support.patience import PATIENCE_S
 
 CONNECTIONS = 400

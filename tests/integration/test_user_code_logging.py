@@ -238,7 +238,7 @@ def test_lines_beyond_the_queue_are_dropped_and_counted(log: Records) -> None:
     env.execute()
     dropped = sum(
         record.args[0] + record.args[2]
-        for record in log.of("penstock.jobmaster.worker_logs")
+        for record in log.of("penstock.jobmaster.workers.worker_logs")
         if "dropped" in record.msg
     )
     assert len(log.of()) + dropped == total

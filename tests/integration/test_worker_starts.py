@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from integration.fake_jobs import FakeInvokable, job, vertex
 from penstock.errors import JobExecutionError, NoResourceAvailableError
-from penstock.jobmaster.local_driver import LocalDriver
-from penstock.jobmaster.per_job_cluster import PerJobCluster
-from penstock.jobmaster.resource_manager import WorkerExit
+from penstock.jobmaster.workers.resource_manager import WorkerExit
+from penstock.per_job.local_driver import LocalDriver
+from penstock.per_job.per_job_cluster import PerJobCluster
 from support.patience import PATIENCE_S
 
 FAILING_STARTS = 4

@@ -13,11 +13,11 @@ import pickle
 
 from penstock.checkpoint_storage.handles import ByteStreamHandle
 from penstock.graph.ids import ResultPartitionID
+from penstock.jobmaster.adaptive.rescaling import slots_by_group
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.failure_causes import GRACE_MS
-from penstock.jobmaster.rescaling import slots_by_group
-from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
-from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.scheduling.slot_sharing import LocalInputPreferredSlotSharingStrategy
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
 from penstock.network.events import Alignment
 from simulation.simulated_task import SYNCHRONOUS
 

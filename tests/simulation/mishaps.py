@@ -2,8 +2,8 @@
 
 from penstock.errors import TaskExecutorLostError
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
-from penstock.jobmaster.failure import Failure
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.states import ExecutionState
 from penstock.network.events import SavepointFormat, SnapshotKind
 from simulation.dice import FAULTS_UNTIL_MS
 from simulation.simulated_task import SYNCHRONOUS

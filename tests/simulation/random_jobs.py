@@ -6,7 +6,7 @@ from dataclasses import replace
 from penstock.graph import partitioners as p
 from penstock.jobmaster.checkpointing.properties import Retention
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-from penstock.jobmaster.restart_strategies import (
+from penstock.jobmaster.scheduling.restart_strategies import (
     ExponentialDelayRestartStrategy,
     FailureRateRestartStrategy,
     FixedDelayRestartStrategy,

@@ -8,8 +8,8 @@ import math
 
 from penstock import __version__
 from penstock.graph.ids import ExecutionAttemptID
-from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit
-from penstock.jobmaster.worker_losses import WorkerLosses
+from penstock.jobmaster.workers.resource_manager import ResourceManager, WorkerExit
+from penstock.jobmaster.workers.worker_losses import WorkerLosses
 from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind
 from penstock.rpc import messages as m
 

@@ -12,8 +12,8 @@ from penstock.high_availability.job_records import JobRecords
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.dispatcher import Dispatcher
 from penstock.jobmaster.job_master_services import JobMasterServices
-from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit
-from penstock.jobmaster.worker_losses import WorkerLosses
+from penstock.jobmaster.workers.resource_manager import ResourceManager, WorkerExit
+from penstock.jobmaster.workers.worker_losses import WorkerLosses
 from simulation.simulated_process import SimulatedProcess, SimulatedThread
 from simulation.simulated_worker_process import SimulatedWorkerProcess
 

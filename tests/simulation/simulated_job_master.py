@@ -7,7 +7,6 @@ a future swallows the exceptions of its callbacks.
 import math
 from concurrent.futures import Future
 
-from penstock.jobmaster import actions as a
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.checkpointing.state_assignment import assign_states
 from penstock.jobmaster.cluster_settings import ClusterSettings
@@ -15,7 +14,8 @@ from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.job_master_services import JobMasterServices
 from penstock.jobmaster.local_job_gateway import LocalJobGateway
 from penstock.jobmaster.main_thread import QueueUser
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling import actions as a
+from penstock.jobmaster.scheduling.states import ExecutionState
 
 S = ExecutionState
 SETTINGS = ClusterSettings.from_configuration({})

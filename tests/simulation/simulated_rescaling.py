@@ -8,9 +8,9 @@ nothing was in flight.  Each part of a source's state goes to one of the new sub
 from collections import Counter
 
 from penstock.errors import RescalingError
-from penstock.jobmaster.adaptive_scheduler import AdaptiveScheduler
-from penstock.jobmaster.adaptive_waits import AdaptiveSettings
-from penstock.jobmaster.scheduler import Scheduler
+from penstock.jobmaster.adaptive.adaptive_scheduler import AdaptiveScheduler
+from penstock.jobmaster.adaptive.adaptive_waits import AdaptiveSettings
+from penstock.jobmaster.scheduling.scheduler import Scheduler
 
 
 def random_adaptive_settings(rng):

@@ -24,7 +24,7 @@ from penstock.checkpoint_storage.handles import (
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.graph.wiring import DistributionPattern
-from penstock.jobmaster.states import ExecutionState as S
+from penstock.jobmaster.scheduling.states import ExecutionState as S
 from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind
 from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker

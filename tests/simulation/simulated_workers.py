@@ -1,7 +1,7 @@
 """Workers of the world, and the tasks deployed to them."""
 
 from penstock.graph.ids import ExecutionAttemptID
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
 from penstock.rpc.messages import TaskFailure
 from simulation.simulated_task import SimulatedTask, queue
 

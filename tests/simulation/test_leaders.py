@@ -15,7 +15,7 @@ from penstock.high_availability.file_leader_election import FileLeaderElectionSe
 from penstock.high_availability.job_records import JobRecords
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.jobmaster.checkpointing.service import CheckpointService
-from penstock.jobmaster.execution import Execution
+from penstock.jobmaster.scheduling.execution import Execution
 from simulation.parts import ALL_PARTS, check_part
 from simulation.schedules import explanation, outcome
 

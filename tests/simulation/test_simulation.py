@@ -7,18 +7,18 @@ the remaining ones are printed.  `PENSTOCK_SIMULATION_SEEDS=7` or `=0-999` runs 
 """
 
 import pytest
-from penstock.jobmaster import adaptive_scheduler
+from penstock.jobmaster.adaptive import adaptive_scheduler
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.checkpointing import coordinator as coordinator_module
 from penstock.jobmaster.checkpointing import state_assignment
 from penstock.jobmaster.checkpointing.pending_checkpoint import Acknowledgement
 from penstock.jobmaster.checkpointing.service import CheckpointService
-from penstock.jobmaster.execution import Execution
 from penstock.jobmaster.failure_causes import FailureCauses
-from penstock.jobmaster.partition_tracker import PartitionTracker
-from penstock.jobmaster.resource_manager import ResourceManager
-from penstock.jobmaster.states import JobStatus
-from penstock.jobmaster.task_executor_commands import TaskExecutorCommands
+from penstock.jobmaster.scheduling.execution import Execution
+from penstock.jobmaster.scheduling.partition_tracker import PartitionTracker
+from penstock.jobmaster.scheduling.states import JobStatus
+from penstock.jobmaster.workers.resource_manager import ResourceManager
+from penstock.jobmaster.workers.task_executor_commands import TaskExecutorCommands
 from simulation.parts import ALL_PARTS, check_part
 from simulation.schedules import explanation, outcome
 

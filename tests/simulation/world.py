@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from penstock.common.options import checkpointing as o
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-from penstock.jobmaster.scheduler_settings import SchedulerSettings
-from penstock.jobmaster.worker_losses import EXIT_REPORT_MS
+from penstock.jobmaster.scheduling.scheduler_settings import SchedulerSettings
+from penstock.jobmaster.workers.worker_losses import EXIT_REPORT_MS
 from penstock.rpc import messages as m
 from simulation.dice import FAULTS_UNTIL_MS, Dice
 from simulation.invariants import Invariants

@@ -6,15 +6,15 @@ from penstock.checkpoint_storage.handles import (
     CheckpointMetrics,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
-from penstock.jobmaster import actions as scheduling
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-from penstock.jobmaster.restart_strategies import NoRestartStrategy
-from penstock.jobmaster.scheduler import Scheduler
-from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling import actions as scheduling
+from penstock.jobmaster.scheduling.restart_strategies import NoRestartStrategy
+from penstock.jobmaster.scheduling.scheduler import Scheduler
+from penstock.jobmaster.scheduling.states import ExecutionState
+from penstock.jobmaster.slots.slots import SlotOffer
 from penstock.network.events import SavepointFormat, SnapshotKind
 from support.graphs import word_count
 

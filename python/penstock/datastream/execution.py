@@ -94,7 +94,7 @@ def _spark_session_is_active() -> bool:
 
 def _executor(target: str) -> Executor:
     if target in ("local", "in-process"):
-        from penstock.jobmaster import local
+        from penstock.per_job import local
 
         executor: Executor = local.LocalExecutor()
         return executor

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.jobmaster.cluster_settings import ClusterSettings
-    from penstock.jobmaster.heartbeat_manager import HeartbeatManager
-    from penstock.jobmaster.inspections import Inspections
     from penstock.jobmaster.job_master import JobMaster
     from penstock.jobmaster.local_job_gateway import LocalJobGateway
-    from penstock.jobmaster.log_tails import LogTails
     from penstock.jobmaster.main_thread import QueueUser
-    from penstock.jobmaster.resource_manager import ResourceManager
+    from penstock.jobmaster.workers.heartbeat_manager import HeartbeatManager
+    from penstock.jobmaster.workers.inspections import Inspections
+    from penstock.jobmaster.workers.log_tails import LogTails
+    from penstock.jobmaster.workers.resource_manager import ResourceManager
     from penstock.metrics.store import MetricStore
 
 FRESH_MS: Final = 100

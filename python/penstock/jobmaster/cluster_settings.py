@@ -18,7 +18,7 @@ class ClusterSettings:
 
     Attributes:
         slots_per_executor: ``taskmanager.numberOfTaskSlots``; None if not set: see
-            ``worker_sizes`` in `penstock.jobmaster.resource_manager`.
+            ``worker_sizes`` in `penstock.jobmaster.workers.resource_manager`.
         slot_request_timeout_ms: ``slot.request.timeout``.
         heartbeat_interval_ms: ``heartbeat.interval``.
         heartbeat_timeout_ms: ``heartbeat.timeout``.

@@ -11,7 +11,7 @@ import logging
 import threading
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -29,20 +29,15 @@ from penstock.errors import (
     NoResourceAvailableError,
     TaskExecutorLostError,
 )
+from penstock.jobmaster.adaptive.rescaling import override_parallelism, rescale_as_before
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.jobmaster.cluster_gateway import ClusterGateway
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
-from penstock.jobmaster.heartbeat_manager import HeartbeatManager
-from penstock.jobmaster.inspections import Inspections
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.job_master_services import JobMasterServices
 from penstock.jobmaster.local_job_gateway import LocalJobGateway
-from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
-from penstock.jobmaster.message_router import MessageRouter, WorkerConnection
-from penstock.jobmaster.monitoring import Monitoring
-from penstock.jobmaster.printed_text import PrintedTextWriter
 from penstock.jobmaster.progress import ProgressReader
 from penstock.jobmaster.queue_limits import (
     MAX_CALLERS,
@@ -50,18 +45,22 @@ from penstock.jobmaster.queue_limits import (
     MAX_EVENTS,
     MAX_MESSAGE_BATCHES,
 )
-from penstock.jobmaster.rescaling import override_parallelism, rescale_as_before
-from penstock.jobmaster.resource_manager import (
+from penstock.jobmaster.state_reading import StateReader
+from penstock.jobmaster.user_failure import exception_of
+from penstock.jobmaster.worker_message_routes import WorkerMessageRoutes
+from penstock.jobmaster.workers.heartbeat_manager import HeartbeatManager
+from penstock.jobmaster.workers.inspections import Inspections
+from penstock.jobmaster.workers.log_tails import LogTails
+from penstock.jobmaster.workers.message_router import MessageRouter, WorkerConnection
+from penstock.jobmaster.workers.printed_text import PrintedTextWriter
+from penstock.jobmaster.workers.resource_manager import (
     DriverFactory,
     ResourceManager,
     TaskExecutorGateway,
     WorkerExit,
 )
-from penstock.jobmaster.state_reading import StateReader
-from penstock.jobmaster.user_failure import exception_of
-from penstock.jobmaster.worker_logs import WorkerLogs, levels
-from penstock.jobmaster.worker_losses import WorkerLosses
-from penstock.jobmaster.worker_message_routes import WorkerMessageRoutes
+from penstock.jobmaster.workers.worker_logs import WorkerLogs, levels
+from penstock.jobmaster.workers.worker_losses import WorkerLosses
 from penstock.metrics.store import MetricStore
 from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
@@ -77,8 +76,8 @@ if TYPE_CHECKING:
     from penstock.errors import LeadershipLostError
     from penstock.graph.job_graph import JobGraph
     from penstock.high_availability.job_records import JobRecords
-    from penstock.jobmaster.failure import Failure
     from penstock.jobmaster.main_thread import QueueUser
+    from penstock.jobmaster.scheduling.failure import Failure
     from penstock.rpc.connection import Connection
 
 logger = logging.getLogger(__name__)
@@ -90,12 +89,29 @@ class DuplicateJobSubmissionError(JobExecutionError):
     """A job with this id is running or has run."""
 
 
+class ClusterMonitoring(Protocol):
+    """The interfaces of a cluster for watchers.
+
+    Attributes:
+        metrics_interval_ms: Interval at which workers send their metrics; 0 for never.
+    """
+
+    metrics_interval_ms: int
+
+    def start(self) -> None:
+        """Open the ports and start to report."""
+
+    def stop(self) -> None:
+        """Report a last time, and stop."""
+
+
 class Dispatcher:
     """One cluster and the jobs on it.
 
     Args:
         configuration: options of the cluster and of its workers.
         driver_factory: creates the driver that starts workers; gets the callback for their exits.
+        monitoring: creates the interfaces for watchers, which start and end with the cluster.
         launch_extras: further entries of the workers' launch specification.
         token: the token that clients of the port must know; a new one if None.
         port: the port; the kernel chooses if 0.
@@ -106,6 +122,7 @@ class Dispatcher:
         self,
         configuration: Mapping[str, str],
         driver_factory: DriverFactory,
+        monitoring: Callable[[ClusterGateway], ClusterMonitoring],
         launch_extras: Mapping[str, object] | None = None,
         *,
         token: bytes | None = None,
@@ -176,7 +193,7 @@ class Dispatcher:
             self._resources,
             self._heartbeats,
         )
-        self._monitoring = Monitoring(self.gateway)
+        self._monitoring = monitoring(self.gateway)
 
     def add_launch_extras(self, extras: Mapping[str, object]) -> None:
         """Add entries to the launch specification of workers that are started from now on."""

@@ -9,7 +9,7 @@ from penstock.common.job_gateway import JobGateway
 from penstock.common.job_progress import JobProgress
 from penstock.errors import JobCancelledError, JobExecutionError, StateReadError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
 
 if TYPE_CHECKING:
     from penstock.common.job_gateway import (

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.jobmaster.states import ExecutionState
-from penstock.jobmaster.worker_losses import EXIT_REPORT_MS
+from penstock.jobmaster.scheduling.states import ExecutionState
+from penstock.jobmaster.workers.worker_losses import EXIT_REPORT_MS
 
 if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
-    from penstock.jobmaster.failure import Failure
+    from penstock.jobmaster.scheduling.failure import Failure
 
 GRACE_MS = EXIT_REPORT_MS + 500
 """Time that a probable consequence waits for the report of its cause.

@@ -20,28 +20,28 @@ from penstock.errors import (
 )
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.high_availability.job_records import JobResult
-from penstock.jobmaster import actions
 from penstock.jobmaster.accumulators import JobAccumulators
+from penstock.jobmaster.adaptive.rescaling import Rescaling
 from penstock.jobmaster.checkpointing.in_flight_assignment import can_be_spread
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.savepoints import Savepoints
 from penstock.jobmaster.checkpointing.service import CheckpointService
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.job_master_services import JobMasterServices
-from penstock.jobmaster.rescaling import Rescaling
-from penstock.jobmaster.slots import SlotOffer
+from penstock.jobmaster.scheduling import actions
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
+from penstock.jobmaster.slots.slots import SlotOffer
 from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
-from penstock.jobmaster.source_coordinators import SourceCoordinators
-from penstock.jobmaster.states import ExecutionState, JobStatus
-from penstock.jobmaster.task_executor_commands import TaskExecutorCommands
+from penstock.jobmaster.sources.source_coordinators import SourceCoordinators
 from penstock.jobmaster.user_failure import (
     attempt_name,
     exception_of,
     failure_of,
     without_control_flow,
 )
+from penstock.jobmaster.workers.task_executor_commands import TaskExecutorCommands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.cluster_settings import ClusterSettings
     from penstock.jobmaster.local_job_gateway import LocalJobGateway
     from penstock.jobmaster.main_thread import QueueUser, Timer
-    from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
+    from penstock.jobmaster.workers.resource_manager import ResourceManager, TaskExecutorGateway
     from penstock.rpc import messages
 
 logger = logging.getLogger(__name__)

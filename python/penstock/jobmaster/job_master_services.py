@@ -13,14 +13,14 @@ from penstock.checkpoint_storage.storage import (
     log_base,
 )
 from penstock.common.options import checkpointing
-from penstock.jobmaster.scheduler_factory import create_scheduler
+from penstock.jobmaster.adaptive.scheduler_factory import create_scheduler
 from penstock.jobmaster.shared_services import JobManagerSharedServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph.job_graph import JobGraph
-    from penstock.jobmaster.scheduler import Scheduler
+    from penstock.jobmaster.scheduling.scheduler import Scheduler
 
 
 def configured_storage(job_graph: JobGraph) -> CheckpointStorage:

@@ -11,7 +11,7 @@ from penstock.common.job_gateway import JobGateway
 from penstock.common.job_progress import JobProgress
 from penstock.errors import StateReadError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

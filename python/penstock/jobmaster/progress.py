@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.job_progress import JobProgress
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
 
 if TYPE_CHECKING:
     from penstock.jobmaster.cluster_gateway import ClusterGateway

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.jobmaster.execution_graph import aggregate_state
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.execution_graph import aggregate_state
+from penstock.jobmaster.scheduling.states import ExecutionState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
         CheckpointStatistics,
         CompletedFigures,
     )
-    from penstock.jobmaster.exception_history import ExceptionHistory
-    from penstock.jobmaster.execution import Execution, ExecutionVertex
-    from penstock.jobmaster.execution_graph import ExecutionGraph, ExecutionJobVertex
-    from penstock.jobmaster.failure import Failure
-    from penstock.jobmaster.states import JobStatus
+    from penstock.jobmaster.scheduling.exception_history import ExceptionHistory
+    from penstock.jobmaster.scheduling.execution import Execution, ExecutionVertex
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph, ExecutionJobVertex
+    from penstock.jobmaster.scheduling.failure import Failure
+    from penstock.jobmaster.scheduling.states import JobStatus
 
 
 @dataclass(frozen=True)

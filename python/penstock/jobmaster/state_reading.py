@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.job_gateway import StateAnswer
 from penstock.errors import StateReadError
-from penstock.jobmaster.inspections import InspectionError
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
+from penstock.jobmaster.workers.inspections import InspectionError
 from penstock.rpc.inspection_messages import ReadState
 from penstock.serialization.type_serializer import TypeSerializer
 

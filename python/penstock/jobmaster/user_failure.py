@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.common.exception_text import NO_TEXT, annotate, caused_by, name_of, text_of
 from penstock.errors import JobExecutionError
-from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.scheduling.failure import Failure
 from penstock.rpc.messages import TaskFailure
 
 if TYPE_CHECKING:

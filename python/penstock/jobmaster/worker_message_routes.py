@@ -6,13 +6,13 @@ import logging
 from typing import TYPE_CHECKING, Any, get_args
 
 from penstock.jobmaster.checkpointing.service import CheckpointService
-from penstock.jobmaster.inspections import Inspections
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.message_router import Route, Thread
-from penstock.jobmaster.printed_text import PrintedTextWriter
-from penstock.jobmaster.resource_manager import ResourceManager
-from penstock.jobmaster.source_coordinators import SourceCoordinators
-from penstock.jobmaster.worker_logs import WorkerLogs
+from penstock.jobmaster.sources.source_coordinators import SourceCoordinators
+from penstock.jobmaster.workers.inspections import Inspections
+from penstock.jobmaster.workers.message_router import Route, Thread
+from penstock.jobmaster.workers.printed_text import PrintedTextWriter
+from penstock.jobmaster.workers.resource_manager import ResourceManager
+from penstock.jobmaster.workers.worker_logs import WorkerLogs
 from penstock.metrics.store import MetricStore
 from penstock.rpc import messages as m
 from penstock.rpc.checkpoint_messages import CheckpointStandings
@@ -21,8 +21,8 @@ from penstock.rpc.inspection_messages import Inspected
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.jobmaster.message_router import WorkerConnection
-    from penstock.jobmaster.resource_manager import TaskExecutorGateway
+    from penstock.jobmaster.workers.message_router import WorkerConnection
+    from penstock.jobmaster.workers.resource_manager import TaskExecutorGateway
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
 from penstock.metrics.values import MetricValues, read_metrics
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock import __version__
 from penstock.common.options import cluster, network, rest
 from penstock.common.options.rest import is_sensitive
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
 from penstock.metrics.values import NO_VALUES
 
 if TYPE_CHECKING:

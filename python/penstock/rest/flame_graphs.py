@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import rest
-from penstock.jobmaster.inspections import InspectionError
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
+from penstock.jobmaster.workers.inspections import InspectionError
 from penstock.rest.call import RestError
 from penstock.rpc.inspection_messages import SampleStacks
 

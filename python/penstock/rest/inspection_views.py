@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.job_gateway import StateQuestion
 from penstock.common.options import rest
 from penstock.errors import SerializationError, StateReadError, WrongArgumentError
-from penstock.jobmaster.inspections import InspectionError
-from penstock.jobmaster.log_tails import DRIVER
+from penstock.jobmaster.scheduling.states import ExecutionState
 from penstock.jobmaster.state_reading import (
     MAX_PAGE_ROWS,
     AmbiguousOperatorError,
@@ -18,7 +17,8 @@ from penstock.jobmaster.state_reading import (
     UnknownStateError,
     operator_id,
 )
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.workers.inspections import InspectionError
+from penstock.jobmaster.workers.log_tails import DRIVER
 from penstock.rest.call import RestError, Text
 from penstock.rpc.inspection_messages import DumpThreads, LookUpState, SampleRecords
 from penstock.state_processor.arrow import rows_of, stream_of
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.common.job_gateway import StateAnswer
-    from penstock.jobmaster.log_tails import LogTail
     from penstock.jobmaster.snapshots import JobSnapshot
+    from penstock.jobmaster.workers.log_tails import LogTail
     from penstock.rest.call import Call, Json
     from penstock.rpc.inspection_messages import Inspected, Inspection, ThreadStack
 

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import adaptive, pipeline, restart_strategy
-from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
 from penstock.rest.call import RestError
 from penstock.rest.cluster_views import environment, shown_options
 from penstock.rest.figures import io_metrics, spread, spread_of_metrics
@@ -14,7 +14,7 @@ from penstock.rest.figures import io_metrics, spread, spread_of_metrics
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from penstock.jobmaster.failure import Failure
+    from penstock.jobmaster.scheduling.failure import Failure
     from penstock.jobmaster.snapshots import (
         AttemptSnapshot,
         JobSnapshot,
@@ -341,7 +341,7 @@ def _at_worker(
     metrics: Mapping[int, SubtaskMetrics],
     now_ms: int,
 ) -> Json:
-    from penstock.jobmaster.execution_graph import aggregate_state
+    from penstock.jobmaster.scheduling.execution_graph import aggregate_state
 
     shown = [_subtask(one, one.current, metrics, now_ms) for one in ones]
     start_ms, end_ms, duration_ms = _span(ones, now_ms)

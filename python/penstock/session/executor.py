@@ -13,7 +13,7 @@ from penstock.dependencies.program_folder import program_files, program_folder
 from penstock.dependencies.staging import stage
 from penstock.errors import ConfigurationError
 from penstock.graph.job_graph_serializer import serialize_job_graph
-from penstock.jobmaster.per_job_cluster import module_search_path
+from penstock.per_job.per_job_cluster import module_search_path
 from penstock.rpc import session_messages as messages
 from penstock.runtime import runtime
 from penstock.session.finding import find_by_options

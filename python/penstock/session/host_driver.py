@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.errors import CorruptStreamError
-from penstock.jobmaster.heartbeat_manager import HeartbeatManager
-from penstock.jobmaster.resource_manager import WorkerExit
+from penstock.jobmaster.workers.heartbeat_manager import HeartbeatManager
+from penstock.jobmaster.workers.resource_manager import WorkerExit
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import read_frame
 from penstock.rpc.host_messages import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Sequence
 
-    from penstock.jobmaster.resource_manager import WorkerSpec
+    from penstock.jobmaster.workers.resource_manager import WorkerSpec
     from penstock.rpc.host_messages import FromHost
 
 logger = logging.getLogger(__name__)

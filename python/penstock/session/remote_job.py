@@ -20,7 +20,7 @@ from penstock.errors import (
     PenstockError,
     StateReadError,
 )
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
 from penstock.jobmaster.user_failure import exception_of_task
 from penstock.rpc import session_messages as messages
 from penstock.rpc.blob_messages import BlobChunk

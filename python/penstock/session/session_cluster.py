@@ -21,6 +21,7 @@ from penstock.common.options.rest import PORT as REST_PORT
 from penstock.errors import ConfigurationError
 from penstock.high_availability.leader_address import publish_address
 from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.monitoring.monitoring import Monitoring
 from penstock.rest.requirement import require_rest
 from penstock.rpc.host_messages import ROLE_HOST, ROLE_HOST_HEARTBEAT
 from penstock.rpc.session_messages import ROLE_CLIENT
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from penstock.errors import LeadershipLostError
     from penstock.high_availability.leader_election import LeaderElectionService
-    from penstock.jobmaster.resource_manager import WorkerExit
+    from penstock.jobmaster.workers.resource_manager import WorkerExit
 
     class Hosts(Protocol):
         """Taskexecutors elsewhere that a session starts and ends."""
@@ -115,7 +116,7 @@ class SessionCluster:
         bind_host = BIND_HOST.read(options)
         try:
             self.dispatcher = Dispatcher(
-                options, new_driver, token=token.encode(), port=port, serves_many=True
+                options, new_driver, Monitoring, token=token.encode(), port=port, serves_many=True
             )
         except OSError as error:
             raise ConfigurationError(

@@ -14,7 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError
-from penstock.jobmaster.resource_manager import ResourceManagerDriver, WorkerExit, WorkerSpec
+from penstock.jobmaster.workers.resource_manager import (
+    ResourceManagerDriver,
+    WorkerExit,
+    WorkerSpec,
+)
 from penstock.spark.host import HostingTask
 from penstock.spark.places import task_places
 from penstock.spark.ready_executors import ReadyExecutors

@@ -4,7 +4,7 @@ import atexit
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.jobmaster.per_job_cluster import PerJobCluster
+from penstock.per_job.per_job_cluster import PerJobCluster
 from penstock.spark.driver import SparkDriver
 from penstock.spark.session import (
     control_plane_options,

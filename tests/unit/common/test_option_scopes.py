@@ -20,13 +20,14 @@ from penstock.common.options.scope import check_job, is_of_cluster, job_part
 from penstock.errors import ConfigurationError
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.dispatcher import Dispatcher
-from penstock.jobmaster.local_driver import LocalDriver
+from penstock.monitoring.monitoring import Monitoring
+from penstock.per_job.local_driver import LocalDriver
 from support.patience import PATIENCE_S
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "penstock"
 OF_THE_CLUSTER = [
     "jobmaster/cluster_settings.py",
-    "jobmaster/monitoring.py",
+    "monitoring/monitoring.py",
     "rest/access.py",
     "rest/cluster_views.py",
     "rest/flame_graphs.py",
@@ -132,7 +133,7 @@ def test_a_job_that_requests_another_cluster_gets_an_error():
 
 def test_a_running_cluster_refuses_such_a_job():
     """The cluster accepts the job without that option."""
-    dispatcher = Dispatcher({"penstock.runtime": "pure"}, LocalDriver)
+    dispatcher = Dispatcher({"penstock.runtime": "pure"}, LocalDriver, Monitoring)
     dispatcher.start()
     try:
         with pytest.raises(ConfigurationError, match=r"network\.segments .the job: '8'"):

@@ -1,14 +1,14 @@
 """A driver of a scheduler without workers, which records the scheduler's actions."""
 
-from penstock.jobmaster import actions as a
-from penstock.jobmaster.failure import Failure
-from penstock.jobmaster.restart_strategies import (
+from penstock.jobmaster.scheduling import actions as a
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.restart_strategies import (
     NoRestartStrategy,
 )
-from penstock.jobmaster.scheduler import Scheduler
-from penstock.jobmaster.scheduler_settings import SchedulerSettings
-from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.scheduler import Scheduler
+from penstock.jobmaster.scheduling.scheduler_settings import SchedulerSettings
+from penstock.jobmaster.scheduling.states import ExecutionState
+from penstock.jobmaster.slots.slots import SlotOffer
 
 S = ExecutionState
 BOOM = Failure("app.Boom", "boom", payload=object())

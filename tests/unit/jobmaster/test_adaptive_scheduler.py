@@ -4,15 +4,15 @@ import pytest
 from penstock.common.options.check import check_options, warn_of_idle_options
 from penstock.errors import ConfigurationError
 from penstock.graph import partitioners as p
-from penstock.jobmaster import actions as a
-from penstock.jobmaster.adaptive_scheduler import AdaptiveScheduler
-from penstock.jobmaster.adaptive_waits import AdaptiveSettings, parallelisms_with
-from penstock.jobmaster.failure import Failure
-from penstock.jobmaster.rescaling import parallelisms_for
-from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
-from penstock.jobmaster.scheduler import Scheduler
-from penstock.jobmaster.scheduler_factory import create_scheduler
-from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.adaptive.adaptive_scheduler import AdaptiveScheduler
+from penstock.jobmaster.adaptive.adaptive_waits import AdaptiveSettings, parallelisms_with
+from penstock.jobmaster.adaptive.rescaling import parallelisms_for
+from penstock.jobmaster.adaptive.scheduler_factory import create_scheduler
+from penstock.jobmaster.scheduling import actions as a
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.restart_strategies import FixedDelayRestartStrategy
+from penstock.jobmaster.scheduling.scheduler import Scheduler
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
 from support.graphs import Program, word_count
 from unit.jobmaster.scheduler_driver import BOOM, LOST, Driver, only
 

@@ -3,16 +3,16 @@
 import itertools
 
 import pytest
-from penstock.jobmaster.execution import (
+from penstock.jobmaster.scheduling.execution import (
     MAX_PRIOR_ATTEMPTS,
     Cancellation,
     Execution,
     ExecutionVertex,
     IllegalExecutionStateError,
 )
-from penstock.jobmaster.failure import Failure
-from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.states import EXECUTION_TRANSITIONS, ExecutionState
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.states import EXECUTION_TRANSITIONS, ExecutionState
+from penstock.jobmaster.slots.slots import SlotOffer
 from support.graphs import word_count
 
 S = ExecutionState

@@ -4,17 +4,17 @@ import pytest
 from penstock.graph import partitioners as p
 from penstock.graph.ids import ExecutionAttemptID, ResultPartitionID
 from penstock.graph.job_graph import IntermediateDataSet
-from penstock.jobmaster.deployment import task_deployment
-from penstock.jobmaster.execution import IllegalExecutionStateError
-from penstock.jobmaster.execution_graph import (
+from penstock.jobmaster.scheduling.deployment import task_deployment
+from penstock.jobmaster.scheduling.execution import IllegalExecutionStateError
+from penstock.jobmaster.scheduling.execution_graph import (
     ExecutionGraph,
     IllegalJobStateError,
     JobError,
     aggregate_state,
 )
-from penstock.jobmaster.regions import PipelinedRegions
-from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.states import JOB_TRANSITIONS, ExecutionState, JobStatus
+from penstock.jobmaster.scheduling.regions import PipelinedRegions
+from penstock.jobmaster.scheduling.states import JOB_TRANSITIONS, ExecutionState, JobStatus
+from penstock.jobmaster.slots.slots import SlotOffer
 from support.graphs import Program, vertex_named, word_count
 
 S = ExecutionState

@@ -1,14 +1,14 @@
 """Causes are reported before consequences, whichever arrives first."""
 
 import pytest
-from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.failure_causes import (
     GRACE_MS,
     SECONDARY_FAILURES,
     FailureCauses,
     TaskReport,
 )
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.states import ExecutionState
 
 CONSEQUENCE = Failure("penstock.errors.ProducerFailedError", "the producer has failed")
 CAUSE = Failure("builtins.ValueError", "no")

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from penstock.jobmaster.inspections import InspectionError, Inspections
 from penstock.jobmaster.main_thread import MainThread
+from penstock.jobmaster.workers.inspections import InspectionError, Inspections
 from penstock.rpc.inspection_messages import DumpThreads, Inspected
 from support.patience import PATIENCE_S
 

@@ -15,7 +15,7 @@ from penstock.high_availability.job_records import JobResult
 from penstock.jobmaster.ended_job_gateway import EndedJobGateway
 from penstock.jobmaster.local_job_gateway import JobNotRunningError, LocalJobGateway
 from penstock.jobmaster.main_thread import MainThread
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
 from penstock.rpc.session_messages import Path
 from penstock.session.remote_job import RemoteJobGateway
 from support.patience import PATIENCE_S

@@ -2,8 +2,8 @@
 
 import logging
 
-from penstock.jobmaster import log_tails
-from penstock.jobmaster.log_tails import DRIVER, DriverLog, LogTail, LogTails
+from penstock.jobmaster.workers import log_tails
+from penstock.jobmaster.workers.log_tails import DRIVER, DriverLog, LogTail, LogTails
 
 
 def test_a_reader_continues_where_it_was():

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import get_args
 
 import pytest
-from penstock.jobmaster.message_router import MessageRouter, Route, Thread
 from penstock.jobmaster.worker_message_routes import WorkerMessageRoutes
+from penstock.jobmaster.workers.message_router import MessageRouter, Route, Thread
 from penstock.rpc import messages
 
 

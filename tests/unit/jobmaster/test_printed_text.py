@@ -5,7 +5,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from penstock.jobmaster.printed_text import PrintedTextWriter
+from penstock.jobmaster.workers.printed_text import PrintedTextWriter
 from penstock.rpc.messages import PrintedTextWritten
 from penstock.taskexecutor.logs.printed_text import (
     MAX_CHARACTERS,

@@ -2,15 +2,15 @@
 
 import pytest
 from penstock.errors import ConfigurationError, RescalingError
-from penstock.jobmaster import actions as a
-from penstock.jobmaster.execution_graph import IllegalJobStateError
-from penstock.jobmaster.rescaling import (
+from penstock.jobmaster.adaptive.rescaling import (
     override_parallelism,
     parallelisms_for,
     rescale_as_before,
 )
-from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
-from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.scheduling import actions as a
+from penstock.jobmaster.scheduling.execution_graph import IllegalJobStateError
+from penstock.jobmaster.scheduling.restart_strategies import FixedDelayRestartStrategy
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
 from support.graphs import word_count
 from unit.jobmaster.scheduler_driver import BOOM, LOST, Driver, only
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.errors import ConfigurationError
-from penstock.jobmaster.restart_strategies import (
+from penstock.jobmaster.scheduling.restart_strategies import (
     ExponentialDelayRestartStrategy,
     FailureRateRestartStrategy,
     FixedDelayRestartStrategy,

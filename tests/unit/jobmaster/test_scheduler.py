@@ -3,13 +3,13 @@
 import dataclasses
 
 import pytest
-from penstock.jobmaster import actions as a
-from penstock.jobmaster.exception_history import ExceptionHistory
-from penstock.jobmaster.failure import Failure
-from penstock.jobmaster.restart_strategies import (
+from penstock.jobmaster.scheduling import actions as a
+from penstock.jobmaster.scheduling.exception_history import ExceptionHistory
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.restart_strategies import (
     FixedDelayRestartStrategy,
 )
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
 from penstock.jobmaster.user_failure import failure_of
 from penstock.rpc.messages import TaskFailure
 from support.graphs import Program, word_count

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.graph import partitioners as p
-from penstock.jobmaster.execution_graph import ExecutionGraph, JobError
-from penstock.jobmaster.shared_slot import SharedSlot
-from penstock.jobmaster.slot_allocator import SlotAllocator
-from penstock.jobmaster.slot_pool import SlotPool
-from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
-from penstock.jobmaster.slots import SlotOffer
+from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph, JobError
+from penstock.jobmaster.scheduling.slot_allocator import SlotAllocator
+from penstock.jobmaster.scheduling.slot_sharing import LocalInputPreferredSlotSharingStrategy
+from penstock.jobmaster.slots.shared_slot import SharedSlot
+from penstock.jobmaster.slots.slot_pool import SlotPool
+from penstock.jobmaster.slots.slots import SlotOffer
 from support.graphs import Program
 
 

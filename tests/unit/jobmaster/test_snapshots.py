@@ -3,12 +3,12 @@
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
-from penstock.jobmaster.exception_history import ExceptionHistory
-from penstock.jobmaster.execution_graph import ExecutionGraph
-from penstock.jobmaster.failure import Failure
-from penstock.jobmaster.slots import SlotOffer
+from penstock.jobmaster.scheduling.exception_history import ExceptionHistory
+from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
+from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
+from penstock.jobmaster.slots.slots import SlotOffer
 from penstock.jobmaster.snapshots import job_snapshot
-from penstock.jobmaster.states import ExecutionState, JobStatus
 
 VERTEX = b"v" * 16
 WALL_MS = 1_000_000

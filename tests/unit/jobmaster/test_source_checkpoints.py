@@ -17,9 +17,9 @@ from penstock.connectors.split_source import (
     SplitEnumerator,
 )
 from penstock.graph import operators
-from penstock.jobmaster.event_gateway import EventGateway
-from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
-from penstock.jobmaster.split_assignments import SplitAssignments
+from penstock.jobmaster.sources.event_gateway import EventGateway
+from penstock.jobmaster.sources.source_coordinator import Reader, SourceCoordinator
+from penstock.jobmaster.sources.split_assignments import SplitAssignments
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 from support.patience import PATIENCE_S

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from penstock.datastream.connectors import SplitEnumerator
-from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
+from penstock.jobmaster.sources.source_coordinator import Reader, SourceCoordinator
 from penstock.rpc import messages
 from penstock.serialization.codec import codec_for
 from support.patience import PATIENCE_S

@@ -5,7 +5,7 @@ Method: a ResourceManager with a driver, a clock and timers of the test's own.
 
 import pytest
 from penstock import __version__
-from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit, WorkerSpec
+from penstock.jobmaster.workers.resource_manager import ResourceManager, WorkerExit, WorkerSpec
 from penstock.rpc.messages import RegisterTaskExecutor, RequestSlot
 
 JOB = b"j" * 16

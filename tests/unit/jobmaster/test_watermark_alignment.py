@@ -1,7 +1,7 @@
 """Watermark alignment: how far the readers of a group may advance."""
 
-from penstock.jobmaster.source_coordinator import Reader
-from penstock.jobmaster.watermark_alignment import AlignmentGroups
+from penstock.jobmaster.sources.source_coordinator import Reader
+from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
 
 A, B, OTHER = b"a" * 16, b"b" * 16, b"o" * 16
 MAX = 2**63 - 1

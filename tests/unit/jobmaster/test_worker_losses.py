@@ -1,7 +1,7 @@
 """The end of a worker is reported once, with what both sides know about it."""
 
-from penstock.jobmaster.resource_manager import WorkerExit
-from penstock.jobmaster.worker_losses import EXIT_REPORT_MS, WorkerLosses
+from penstock.jobmaster.workers.resource_manager import WorkerExit
+from penstock.jobmaster.workers.worker_losses import EXIT_REPORT_MS, WorkerLosses
 
 END = WorkerExit("w", 7, 3, "the log")
 

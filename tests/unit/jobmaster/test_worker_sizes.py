@@ -1,7 +1,7 @@
 """The conversion of the slots that a job needs into workers."""
 
 import pytest
-from penstock.jobmaster.resource_manager import ResourceManager, WorkerSpec, worker_sizes
+from penstock.jobmaster.workers.resource_manager import ResourceManager, WorkerSpec, worker_sizes
 
 
 @pytest.mark.parametrize(

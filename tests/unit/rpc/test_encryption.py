@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 from penstock.errors import AuthenticationError, ConfigurationError
-from penstock.jobmaster.heartbeat_manager import HeartbeatManager
+from penstock.jobmaster.workers.heartbeat_manager import HeartbeatManager
 from penstock.rpc import messages
 from penstock.rpc.authentication import authenticate_to_server, new_token
 from penstock.rpc.client import dial, dial_unencrypted

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from penstock.jobmaster import heartbeat_manager
-from penstock.jobmaster.heartbeat_manager import HeartbeatManager, HeartbeatMonitor
+from penstock.jobmaster.workers import heartbeat_manager
+from penstock.jobmaster.workers.heartbeat_manager import HeartbeatManager, HeartbeatMonitor
 from penstock.rpc import heartbeat
 from penstock.rpc.heartbeat import BEAT, HeartbeatSender
 from support.patience import PATIENCE_S

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.checkpointing.plan import Participant
-    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
     from penstock.rpc.checkpoint_messages import TaskStanding
 
 #: At most this many names are listed; the others are counted.

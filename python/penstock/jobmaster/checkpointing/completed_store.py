@@ -10,7 +10,7 @@ from penstock.jobmaster.checkpointing.shared_state_registry import SharedStateRe
 if TYPE_CHECKING:
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
     from penstock.jobmaster.checkpointing.properties import CheckpointProperties
-    from penstock.jobmaster.states import JobStatus
+    from penstock.jobmaster.scheduling.states import JobStatus
 
 
 @dataclass(frozen=True)

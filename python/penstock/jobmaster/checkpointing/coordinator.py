@@ -35,7 +35,7 @@ from penstock.jobmaster.checkpointing.request_decider import (
     CheckpointRequestDecider,
 )
 from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.handles import CheckpointMetrics, TaskStateSnapshot
     from penstock.jobmaster.checkpointing.plan import Participant
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-    from penstock.jobmaster.execution_graph import ExecutionGraph
-    from penstock.jobmaster.states import JobStatus
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
+    from penstock.jobmaster.scheduling.states import JobStatus
     from penstock.rpc.checkpoint_messages import TaskStanding
 
 

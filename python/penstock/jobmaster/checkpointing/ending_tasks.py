@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
-    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
 
 
 class EndingTasks:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.checkpointing.plan import CheckpointPlan, Participant
     from penstock.jobmaster.checkpointing.request_decider import CheckpointRequest
-    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
     from penstock.rpc.checkpoint_messages import TaskStanding
 
 

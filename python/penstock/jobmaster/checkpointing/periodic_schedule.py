@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
 
 if TYPE_CHECKING:
     from random import Random
 
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
 
 #: Tasks that end within this time share one last checkpoint.
 HURRIED_DELAY_MS: Final = 10

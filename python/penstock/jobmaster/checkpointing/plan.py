@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.graph.job_graph import BLOCKING
 from penstock.graph.wiring import DistributionPattern
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.graph.ids import ExecutionAttemptID
-    from penstock.jobmaster.execution import ExecutionVertex
-    from penstock.jobmaster.execution_graph import ExecutionGraph, ExecutionJobVertex, SubtaskID
+    from penstock.jobmaster.scheduling.execution import ExecutionVertex
+    from penstock.jobmaster.scheduling.execution_graph import (
+        ExecutionGraph,
+        ExecutionJobVertex,
+        SubtaskID,
+    )
 
 
 class Participant(NamedTuple):

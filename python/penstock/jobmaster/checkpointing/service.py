@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from penstock.high_availability.job_records import JobRecords, JobResult
     from penstock.jobmaster.checkpointing.plan import Participant
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-    from penstock.jobmaster.execution_graph import ExecutionGraph
     from penstock.jobmaster.main_thread import QueueUser, Timer
-    from penstock.jobmaster.source_coordinators import SourceCoordinators
-    from penstock.jobmaster.states import JobStatus
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
+    from penstock.jobmaster.scheduling.states import JobStatus
+    from penstock.jobmaster.sources.source_coordinators import SourceCoordinators
     from penstock.rpc.message import Message
 
 logger = logging.getLogger(__name__)

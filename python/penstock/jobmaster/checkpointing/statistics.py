@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.pending_checkpoint import PendingCheckpoint
-    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.scheduling.execution_graph import ExecutionGraph
 
 #: Number of checkpoints whose details are kept, and of completed ones in summaries.
 HISTORY_SIZE: Final = 10

@@ -29,7 +29,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from penstock import __version__
 from penstock.errors import ConfigurationError
-from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.scheduling.states import JobStatus
 from penstock.metrics.values import HISTOGRAM_FIGURES
 
 if TYPE_CHECKING:

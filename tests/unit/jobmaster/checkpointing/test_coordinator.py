@@ -19,7 +19,7 @@ from penstock.checkpoint_storage.handles import (
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
-from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
 from penstock.network.events import Alignment
 from penstock.rpc.checkpoint_messages import TaskStanding
 from support.checkpointed_job import CHECKPOINT, METRICS, WALL, Job, kinds, only, savepoint

@@ -6,12 +6,12 @@ Method: a scheduler brings the tasks of sources and maps, four each, to their st
 import pytest
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.graph import partitioners
-from penstock.jobmaster import actions as scheduling
 from penstock.jobmaster.checkpointing.plan import NotPossibleError, plan_checkpoint
-from penstock.jobmaster.restart_strategies import NoRestartStrategy
-from penstock.jobmaster.scheduler import Scheduler
-from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.states import ExecutionState as State
+from penstock.jobmaster.scheduling import actions as scheduling
+from penstock.jobmaster.scheduling.restart_strategies import NoRestartStrategy
+from penstock.jobmaster.scheduling.scheduler import Scheduler
+from penstock.jobmaster.scheduling.states import ExecutionState as State
+from penstock.jobmaster.slots.slots import SlotOffer
 from support.graphs import Program
 
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.scheduling.states import ExecutionState
 from penstock.network.events import SavepointFormat, SnapshotKind
 from support.checkpointed_job import CHECKPOINT, Job, kinds, only, savepoint
 

@@ -1,0 +1,1 @@
+"""Jobs whose parallelism changes: on request, or with the available slots."""

@@ -1,0 +1,1 @@
+"""Coordinators of sources: enumerators, the splits that they assign, watermark alignment."""

@@ -1,0 +1,1 @@
+"""TaskExecutors as the driver sees them: starts, losses, heartbeats, messages and output."""

@@ -1,0 +1,1 @@
+"""Watching a cluster: the REST interface, reporters, archives of jobs, the progress line."""

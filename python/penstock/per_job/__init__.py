@@ -1,0 +1,1 @@
+"""Clusters that live as long as one job, and the local target."""
