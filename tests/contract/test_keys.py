@@ -201,6 +201,9 @@ def test_order_matters_in_dictionaries_but_not_in_sets(kind):
 def test_keys_without_a_serialised_form_are_refused(kind):
     with pytest.raises(SerializationError, match="keys must be values that can be serialised"):
         reader(kind).read(threading.Lock())
+    # Pickled by its name as a value, but its own method refuses.
+    with pytest.raises(SerializationError, match="of type module is none: cannot be pickled"):
+        reader(kind).read(threading)
     deep = ()
     for _ in range(300):
         deep = (deep,)

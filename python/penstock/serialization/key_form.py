@@ -14,8 +14,8 @@ from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from penstock.common.exception_deadline import repr_in_time
-from penstock.errors import SerializationError
+from penstock.common.exception_deadline import repr_in_time, text_in_time
+from penstock.errors import CancelTaskError, SerializationError
 from penstock.serialization.codec import Codec, codec_of
 from penstock.serialization.extended_values import (
     DATACLASS,
@@ -169,9 +169,18 @@ def _nested(value: Any, depth: int) -> bytes:
 
 
 def _taken_apart(value: Any) -> Any:
-    """Return the parts that pickle would write for an object; the pickle if it has no parts."""
+    """Return the parts that pickle would write for an object; the pickle if it has no parts.
+
+    Raises:
+        SerializationError: It cannot be pickled.
+    """
     reducer = copyreg.dispatch_table.get(type(value))
-    reduced = reducer(value) if reducer else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    try:
+        reduced = reducer(value) if reducer else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    except CancelTaskError:
+        raise  # it interrupts the thread wherever that is
+    except Exception as error:
+        raise SerializationError(f"cannot be pickled: {text_in_time(error)}") from error
     if not isinstance(reduced, tuple) or not 2 <= len(reduced) <= 5:
         return reduce_value(value)[1]
     function, arguments, *rest = reduced
