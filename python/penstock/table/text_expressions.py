@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import WrongArgumentError
 from penstock.table.expression import tree_of
+from penstock.table.sql.reserved_words import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,12 @@ _INTERVAL: Final = re.compile(r"(?P<number>\d+)\.(?P<unit>[a-z]+)")
 """An interval such as ``10.minutes``."""
 
 _TOKEN: Final = re.compile(r"""'[^']*'|"[^"]*"|===?|!==|&&|\|\||.""", re.DOTALL)
+_IN_CALL: Final = re.compile(
+    r"""'[^']*'|"(?P<text>[^"]*)"|(?<=[(,])(?P<space>\s*)(?P<name>\w+)(?=\s*[,)])"""
+)
+"""Quoted texts, and names that are arguments."""
+
+_VALUES: Final = frozenset({"TRUE", "FALSE", "NULL"})
 _OF_SQL: Final = {"==": "=", "===": "=", "!==": "<>", "&&": "AND", "||": "OR"}
 
 
@@ -89,10 +96,21 @@ def _calls(part: str) -> tuple[str, str, str | None, str | None]:
     if found is not None:
         of = found["property"]
         return "col", found["name"], of.lower() if of else None, found["alias"]
+    part = _IN_CALL.sub(_of_sql, part)
     aliased = _ALIAS.fullmatch(part)
     if aliased is None:
         return "call_sql", part, None, None
     return "call_sql", aliased["expression"], None, aliased["alias"]
+
+
+def _of_sql(match: re.Match[str]) -> str:
+    """Return a text in SQL's quotes, and an argument's name in backquotes where SQL reserves it."""
+    text, name = match["text"], match["name"]
+    if text is not None:
+        return "'" + text.replace("'", "''") + "'"
+    if name is not None and name.upper() in RESERVED - _VALUES:
+        return f"{match['space']}`{name}`"
+    return match[0]
 
 
 def _written(calls: tuple[str, str, str | None, str | None]) -> str:

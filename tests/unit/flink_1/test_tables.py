@@ -21,6 +21,7 @@ from penstock.table import (
     StreamTableEnvironment,
     TableConfig,
     TableEnvironment,
+    text_expressions,
 )
 from penstock.table.expressions import call_sql, col, lit
 from penstock.table.window import GroupWindow, Over, OverWindow, Tumble
@@ -59,6 +60,7 @@ def tables(env):
         ("select", "a, b", "col('a'), col('b')"),
         ("select", "*", "col('*')"),
         ("select", "concat(b, ', ') as z, a", "call_sql(\"concat(b, ', ')\").alias('z'), col('a')"),
+        ("select", 'concat(b, "it\'s", null)', "call_sql(\"concat(b, 'it''s', null)\")"),
         ("where", "a === 1 && b !== 'x && y'", "call_sql(\"a = 1 AND b <> 'x && y'\")"),
         ("filter", "a > 1", "call_sql('a > 1')"),
         ("group_by", "b", "col('b')"),
@@ -81,6 +83,17 @@ def test_expressions_in_texts_are_those_of_the_logged_line(env, method, text, in
     expressions = eval(instead, {"col": col, "lit": lit, "call_sql": call_sql})
     same = tables(env)[method](*(expressions if isinstance(expressions, tuple) else [expressions]))
     assert plan(made) == plan(same)
+
+
+def test_reserved_words_as_arguments_are_columns(env):
+    rows = env.from_elements([(1, "x")], ["value", "timestamp"])
+    rows.select("concat(timestamp,cast(value as varchar)) as c, abs(value)")
+    assert re.findall(
+        "`.*?`",
+        text_expressions._IN_CALL.sub(
+            text_expressions._of_sql, "f(timestamp, value ,'a,value,b',n)"
+        ),
+    ) == ["`timestamp`", "`value`"]
 
 
 def plan(made):
