@@ -160,7 +160,7 @@ class Connection:
             while (body := frames.read()) is not None:
                 self._receive(body, frames)
         except CorruptStreamError as error:
-            reason = f"dropped, because it sent something that is not a message: {error}"
+            reason = f"dropped for invalid data: {error}"
             logger.warning("%s: %s", self.name, reason)
         except OSError as error:
             reason = f"the connection broke: {error}"

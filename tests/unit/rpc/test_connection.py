@@ -105,7 +105,7 @@ def test_messages_before_an_invalid_one_are_delivered():
     with sock:
         sock.sendall(len(body).to_bytes(4, "big") + body + b"\0\0\0\1\xc1")
         receiver.start()
-        assert "no message" in ended.get(timeout=PATIENCE_S)
+        assert "not a message" in ended.get(timeout=PATIENCE_S)
     assert receiver.join(PATIENCE_S)
     assert [m.attempt_id for m in batches.get_nowait()] == [b"\1"]
     assert batches.empty()

@@ -142,7 +142,7 @@ def test_a_frame_that_is_no_message_ends_the_connection(
     with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         write_frame(sock, b"\xc1 garbage")
         assert read_to_end(sock) == b""
-    assert "no message" in recorder.ended.get(timeout=PATIENCE_S)
+    assert "not a message" in recorder.ended.get(timeout=PATIENCE_S)
     assert recorder.received.empty()
 
 
