@@ -401,14 +401,14 @@ class Table:
     # Order ------------------------------------------------------------------------------------
 
     def order_by(self, *fields: Expression[Any]) -> Table:
-        """Sort the rows, by ``col("a").asc`` and ``col("b").desc``."""
+        """Sort the rows, by ``col("a").asc`` and ``col("b").desc``; NULL is the greatest value."""
         items = []
         for given in expression_trees(fields):
             tree, descends = given, False
             if isinstance(tree, e.UnresolvedCall) and tree.function in ("ASC", "DESC"):
                 descends = tree.function == "DESC"
                 tree = tree.arguments[0]
-            items.append(e.OrderItem(self.resolve(tree), descends, not descends))
+            items.append(e.OrderItem(self.resolve(tree), descends, descends))
         return self.derived(relations.sorted_by(self._node, items))
 
     def offset(self, offset: int) -> Table:

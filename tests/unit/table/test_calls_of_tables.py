@@ -91,3 +91,13 @@ def test_fields_of_a_row_aggregate_without_names_have_those_of_flink():
     one = tables.from_elements([(1, "x")], ["a", "k"])
     made = one.group_by(col("k")).aggregate(udaf(_Totals())).select(col("*"))
     assert made.get_schema().get_field_names() == ["k", "TMP_0$p", "TMP_0$q"]
+
+
+def test_null_is_the_greatest_value_of_order_by():
+    """In SQL, it is the least."""
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    rows = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())])
+    table = env.from_elements([(2,), (None,), (1,)], rows)
+    for order, expected in ((col("a"), [1, 2, None]), (col("a").desc, [None, 2, 1])):
+        with table.order_by(order).execute().collect() as found:
+            assert [row[0] for row in found] == expected

@@ -431,6 +431,7 @@ def test_texts_have_the_types_of_flink(call, kind):
         "CONCAT_WS('-', 'a', 1)",
         "CAST(1 AS TIMESTAMP_LTZ(3))",
         "TRY_CAST(n AS TIMESTAMP_LTZ)",
+        "CAST(CURRENT_TIMESTAMP AS BIGINT)",
     ],
 )
 def test_flink_refuses_these_calls(call):

@@ -142,3 +142,25 @@ def test_grains(monkeypatch, sql, grain):
     kind = types.LocalZonedTimestampType(3).with_time_attribute(types.TimeAttribute.ROWTIME)
     monkeypatch.setitem(TABLES, "zoned", scan("zoned", ts=kind))
     assert time_grain([plan(sql)]) == grain
+
+
+def test_each_row_reads_the_watermark_of_the_rows_before_it():
+    seconds = [0, 5, 3, 10, 10]
+    query = RunningQuery("SELECT n, CURRENT_WATERMARK(ts) FROM t", [table()])
+    moments = [START + datetime.timedelta(seconds=second) for second in seconds]
+    query.give("t", [("a", number, moment) for number, moment in enumerate(moments)])
+    query.end()
+    found = [row for _, row in query.changes()]
+    query.close()
+    greatest = [None, moments[0], moments[1], moments[1], moments[3]]
+    assert found == list(enumerate(greatest))
+
+
+def test_watermarks_that_are_read_advance_by_more_than_their_interval():
+    query = RunningQuery("SELECT n, CURRENT_WATERMARK(ts) FROM t", [table()])
+    moments = [START + datetime.timedelta(milliseconds=100 * number) for number in range(9)]
+    query.give("t", [("a", number, moment) for number, moment in enumerate(moments)])
+    query.end()
+    found = [mark for _, (_, mark) in query.changes()]
+    query.close()
+    assert found == [None, *[moments[n] for n in (0, 0, 0, 3, 3, 3, 6, 6)]]

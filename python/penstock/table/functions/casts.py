@@ -307,10 +307,6 @@ def _to_integer(source: Any, target: Any) -> Callable[[Any], int]:
         return truncated
     if rules.is_day_interval(source):
         return lambda value: wrapped(value // _MILLISECOND)
-    if isinstance(source, types.LocalZonedTimestampType):
-        return lambda value: wrapped(
-            (value.replace(tzinfo=None) - _EPOCH) // datetime.timedelta(seconds=1)
-        )
     return lambda value: wrapped(int(value))
 
 

@@ -309,9 +309,7 @@ def _can_cast_time(source: DataType, target: DataType) -> bool:
         return isinstance(target, types.DateType) or is_timestamp(target)
     if isinstance(source, types.TimeType):
         return isinstance(target, types.TimeType) or is_timestamp(target)
-    if is_temporal(target):
-        return True
-    return isinstance(source, types.LocalZonedTimestampType) and is_integer(target)
+    return is_temporal(target)
 
 
 def _can_cast_parts(source: DataType, target: DataType) -> bool:

@@ -261,6 +261,10 @@ class Binder:
                 "The cast from NUMERIC type to TIMESTAMP_LTZ type is not allowed: use "
                 "TO_TIMESTAMP_LTZ(number, precision)"
             )
+        if isinstance(source, types.LocalZonedTimestampType) and rules.is_numeric(target):
+            raise ValidationException(
+                "The cast from TIMESTAMP_LTZ type to NUMERIC type is not allowed"
+            )
         if not rules.can_cast(source, target):
             raise ValidationException(
                 f"Cast function cannot convert value of type {source.nullable()} to type "

@@ -47,6 +47,11 @@ def splits_equal_times(nodes: Iterable[Node]) -> bool:
     )
 
 
+def reads_watermarks(nodes: Iterable[Node]) -> bool:
+    """Return whether a query reads the watermark by CURRENT_WATERMARK."""
+    return any(map(_shows_watermark, _reached(nodes)))
+
+
 def _reached(nodes: Iterable[Node]) -> Iterator[Node]:
     """Yield the nodes of plans, each once."""
     seen: set[int] = set()
@@ -69,15 +74,17 @@ def _is_exact(node: Node) -> bool:
             return orders_sort_by_time(node)
         case n.Deduplicate():
             return node.input.schema.fields[node.time_index].is_rowtime
-        case n.Project():
-            return any(map(_reads_watermark, node.expressions))
-        case n.Filter():
-            return _reads_watermark(node.condition)
-    return False
+    return _shows_watermark(node)
 
 
-def _reads_watermark(expression: Any) -> bool:
+def _shows_watermark(node: Node) -> bool:
+    expressions: Iterable[Any] = ()
+    if isinstance(node, n.Project):
+        expressions = node.expressions
+    elif isinstance(node, n.Filter):
+        expressions = (node.condition,)
     return any(
         isinstance(part, e.Call) and part.function == "CURRENT_WATERMARK"
+        for expression in expressions
         for part in e.walk(expression)
     )

@@ -15,7 +15,7 @@ from penstock.table.plan.operator_building import OperatorBuilder, TranslationCo
 from penstock.table.plan.rules import check, optimized
 from penstock.table.plan.sessions import aggregated_sessions
 from penstock.table.plan.sliced_windows import sliced_windows
-from penstock.table.plan.time_use import splits_equal_times, time_grain
+from penstock.table.plan.time_use import reads_watermarks, splits_equal_times, time_grain
 from penstock.table.plan.windows import window_function_of
 from penstock.table.table_options import MINI_BATCH
 
@@ -72,6 +72,7 @@ class Translation(OperatorBuilder):
         grain_ms: int | None = None,
         *,
         splits_equal_times: bool = True,
+        reads_watermarks: bool = False,
     ) -> None:
         """Create a translator.
 
@@ -79,15 +80,25 @@ class Translation(OperatorBuilder):
             context: The environment.
             grain_ms: The granularity of watermarks, see `time_grain`.
             splits_equal_times: See the function of this name.
+            reads_watermarks: See the function of this name.
         """
         super().__init__(context)
-        self._time_use = {"grain_ms": grain_ms, "splits_equal_times": splits_equal_times}
+        self._time_use = {
+            "grain_ms": grain_ms,
+            "splits_equal_times": splits_equal_times,
+            "reads_watermarks": reads_watermarks,
+        }
         self._done: dict[int, tuple[Node, Transformation]] = {}
 
     @classmethod
     def of(cls, nodes: Sequence[Node], context: TranslationContext) -> Translation:
         """Return a translator whose watermarks are as exact as these plans need."""
-        return cls(context, time_grain(nodes), splits_equal_times=splits_equal_times(nodes))
+        return cls(
+            context,
+            time_grain(nodes),
+            splits_equal_times=splits_equal_times(nodes),
+            reads_watermarks=reads_watermarks(nodes),
+        )
 
     def translate(self, node: Node) -> Transformation:
         """Return the transformation of a node."""

@@ -15,6 +15,8 @@ from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.time.quiet_time import QuietTime
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
@@ -28,7 +30,8 @@ class WatermarkAssigner(RelationalOperator):
     """Emits watermarks of rows, as if after each row.
 
     A batch is split before each row that is late for the watermark of the rows before it.
-    For all other rows, a watermark after them makes no difference.
+    For all other rows, a watermark after them makes no difference, unless a query reads it: then
+    it is also emitted when it has advanced by more than the interval of watermarks, as in Flink.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class WatermarkAssigner(RelationalOperator):
         grain_ms: int | None = None,
         idle_timeout_ms: int = 0,
         splits_equal_times: bool = True,
+        reads_watermarks: bool = False,
     ) -> None:
         """Create the operator.
 
@@ -54,6 +58,7 @@ class WatermarkAssigner(RelationalOperator):
             splits_equal_times: Whether a watermark may reach the time of its row, so that other
                 rows of this time are late; otherwise it stays 1 ms behind, as Flink's generators
                 do.
+            reads_watermarks: Whether a query reads the watermark.
         """
         super().__init__(context)
         self.index = index
@@ -69,6 +74,7 @@ class WatermarkAssigner(RelationalOperator):
         self.quiet_s = 0.0
         self.is_idle = False
         self.splits_equal_times = splits_equal_times
+        self.reads_watermarks = reads_watermarks
         #: The greatest time of a row.
         self.latest = MIN_TIMESTAMP
         self.splits = 0
@@ -104,17 +110,29 @@ class WatermarkAssigner(RelationalOperator):
         behind = _running_maximum(marks, self.current)
         before = np.concatenate(([self.current], behind[:-1]))
         start = 0
-        for late in self._late(times, before):
-            if before[late] > self.current:
+        for row in self._ends(times, before):
+            if before[row] > self.current:
                 self.splits += 1
-                self.emit(batch.slice(start, late - start))
-                start = late
-                self._advance(int(before[late]))
+                self.emit(batch.slice(start, row - start))
+                start = row
+                self._advance(int(before[row]))
         self.emit(batch.slice(start))
         self._advance(int(behind[-1]))
 
+    def _ends(self, times: Integers, watermarks: Integers) -> Iterable[int]:
+        """Yield the positions of rows for which the preceding watermark matters."""
+        late = self._late(times, watermarks)
+        if not self.reads_watermarks:
+            yield from late
+            return
+        advanced = np.flatnonzero(watermarks[1:] > watermarks[:-1]) + 1
+        are_late = set(late)
+        for row in sorted({*late, *advanced.tolist()}):
+            if row in are_late or int(watermarks[row]) - self.current > self.interval_ms:
+                yield row
+
     def _late(self, times: Integers, watermarks: Integers) -> list[int]:
-        """Return the positions of rows for which the preceding watermark matters."""
+        """Return the positions of late rows."""
         late = np.flatnonzero(times <= watermarks)
         if self.grain_ms is not None:
             ends = (watermarks[late] + 1) // self.grain_ms
