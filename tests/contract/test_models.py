@@ -199,7 +199,7 @@ def test_models_travel_without_a_pickle(value):
         through_all(found)
 
 
-def test_fields_and_a_number_for_those_that_were_set(codec):
+def test_a_model_has_its_fields_and_a_bit_set_of_those_set(codec):
     data = codec.encode(Order(name="a", tags=[]))
     signature = f"{__name__}:Order(name,price,tags,*model)".encode()
     assert data[2:].startswith(signature)

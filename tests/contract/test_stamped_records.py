@@ -95,7 +95,7 @@ def test_values_that_need_an_object_keep_their_order(native):
     both_ways(native, lambda n: (n, 1) if n > 0 else [n, 2], lambda e, _: e[1], [3, -3, 4], None)
 
 
-def test_the_whole_element_is_made_for_who_wants_it(native):
+def test_a_function_that_uses_the_whole_element_gets_the_tuple(native):
     """A function that does more than read fields gets the tuple."""
     from penstock._native.stamped_records import stamped_records
 

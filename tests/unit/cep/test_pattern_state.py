@@ -101,7 +101,7 @@ def test_nothing_is_left_when_the_last_match_ends():
     assert feeding.matcher.is_unused(feeding.entry)
 
 
-def test_nothing_is_left_of_what_a_negative_part_discards():
+def test_a_negative_part_leaves_no_partial_matches():
     pattern = (
         Pattern.begin("a")
         .where(kind("a"))

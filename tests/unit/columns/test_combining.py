@@ -272,7 +272,7 @@ def test_nothing_is_combined_that_needs_its_own_records():
     assert sender.combiner.rows == 0
 
 
-def test_it_switches_itself_off_where_nearly_every_row_has_a_key_of_its_own():
+def test_combining_stops_when_nearly_every_row_has_its_own_key():
     descriptor, selector = running({"count": agg.count()})
     sender = Sender(descriptor, selector)
 
@@ -288,7 +288,7 @@ def test_it_switches_itself_off_where_nearly_every_row_has_a_key_of_its_own():
     assert sender.combiner.rows == 100_000
 
 
-def test_it_switches_itself_off_where_batches_are_small_for_so_many_receivers():
+def test_combining_stops_when_each_receiver_gets_few_rows_of_a_batch():
     descriptor, selector = running({"count": agg.count()})
     sender = Sender(descriptor, selector, 128)
     batch = batch_of([(n % 500, "a", n, 0.5, True, n) for n in range(1000)])

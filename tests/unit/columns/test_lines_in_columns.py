@@ -88,7 +88,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", ["json", "csv"])
 @pytest.mark.parametrize("limit", [77, 5000])
-def test_each_row_once_from_wherever_a_checkpoint_was(name, limit, tmp_path, monkeypatch):
+def test_each_row_is_read_once_after_a_checkpoint_anywhere(name, limit, tmp_path, monkeypatch):
     make, plain, unusual = WRITTEN[name]
     monkeypatch.setattr("penstock.connectors.files.splits._BLOCK_BYTES", 2048)
     path = tmp_path / "lines"

@@ -13,7 +13,7 @@ COUNT = 600
 
 
 @pytest.mark.parametrize("limit", [23, 300, 5000])
-def test_each_row_once_from_wherever_a_checkpoint_was(limit, tmp_path):
+def test_each_row_is_read_once_after_a_checkpoint_anywhere(limit, tmp_path):
     path = tmp_path / "a.parquet"
     table = pa.table({"n": list(range(COUNT)), "s": [str(n) for n in range(COUNT)]})
     pq.write_table(table, path, row_group_size=256)

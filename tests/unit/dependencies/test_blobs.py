@@ -69,7 +69,7 @@ def test_one_content_is_kept_once(blobs, tmp_path):
     ],
 )
 def test_other_bytes_than_were_named_are_refused(tmp_path, chunks, message):
-    """Whoever sends them."""
+    """The sender does not matter."""
 
     def serve(sock, peer):
         with sock:

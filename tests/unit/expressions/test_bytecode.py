@@ -201,7 +201,7 @@ def test_operators_of_other_types_are_used_once_and_by_the_function():
     assert calls == [1]
 
 
-def test_an_expression_that_never_fits_gives_up_and_still_gives_results():
+def test_an_expression_that_never_fits_falls_back_to_calls():
     evaluated = EVALUATION.without_call(lambda x: x + x, 1)
     assert [evaluated([i]) for i in range(200)] == [[i, i] for i in range(200)]
     assert evaluated(21) == 42

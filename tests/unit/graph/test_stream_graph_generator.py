@@ -237,7 +237,7 @@ def test_unaligned_checkpoints_and_a_custom_partitioner():
         program.stream_graph(checks_unaligned=True)
 
 
-def test_an_adaptive_job_overtakes_nothing_that_only_the_program_could_spread():
+def test_barriers_of_an_adaptive_job_do_not_overtake_custom_partitioning():
     """Its last checkpoint may be restored at another parallelism."""
     program = Program(parallelism=2)
     behind = program.map(program.partition(program.source(), p.custom(identity)))

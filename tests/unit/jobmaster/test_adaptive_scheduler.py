@@ -70,7 +70,7 @@ class TestWaitingForResources:
         assert not only(actions, a.RestoreState)
         assert driver.scheduler.status is JobStatus.RUNNING
 
-    def test_fewer_will_do_once_no_more_have_come_for_a_while(self):
+    def test_a_job_starts_with_fewer_slots_when_their_number_is_stable(self):
         driver = counting(4)
         driver.start()
         assert driver.due() == WAIT_MS
@@ -220,7 +220,7 @@ class TestExecuting:
         assert driver.scheduler.status is JobStatus.RUNNING
         assert driver.scheduler.graph.num_restarts == 0
 
-    def test_some_more_slots_are_taken_once_they_have_been_there_for_a_while(self):
+    def test_a_few_more_slots_are_used_after_a_while(self):
         driver = running(2)
         driver.advance(COOLDOWN_MS)
         driver.offer(1)

@@ -70,7 +70,7 @@ def test_a_consequence_elsewhere_is_no_cause():
     assert causes.next_deadline_ms() == GRACE_MS
 
 
-def test_other_states_change_nothing_of_what_is_kept():
+def test_other_reports_leave_a_consequence_that_is_held_back():
     causes = FailureCauses()
     causes.reported(report("a", "FAILED", CONSEQUENCE), 0, is_canceling=False)
     running = report("b", "RUNNING")

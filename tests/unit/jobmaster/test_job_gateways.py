@@ -91,7 +91,7 @@ def test_accumulators_stay_when_there_is_nobody_to_ask(job):
     assert job.accumulators() == {"count": 3}
 
 
-def test_so_do_those_of_a_job_that_ends_while_it_is_asked(job):
+def test_accumulators_of_a_job_that_ends_during_the_request_are_returned(job):
     def end():
         job.set_result(JobStatus.FINISHED, None, {"count": 3})
         return {}

@@ -369,7 +369,7 @@ class TestRestarting:
             source = driver.attempt("Source: Text (1/1)")
             assert source.attempt == (1 if missing else 0)
 
-    def test_of_producers_on_other_workers_none_restarts_for_a_file_that_is_gone(self):
+    def test_a_missing_file_restarts_the_producers_of_its_worker_only(self):
         """A consumer names a missing file; other results in the same place are lost as well."""
         program = word_count(parallelism=1, batch=True, blocking_shuffles=True)
         program.transformations[0].set_parallelism(3)

@@ -123,7 +123,7 @@ def test_a_peer_learns_of_encryption_when_it_connects(served: Served) -> None:
 @pytest.mark.parametrize(
     "credentials", [OWN, ControlCredentials.of_session(TOKEN, insists=True)], ids=["given", "own"]
 )
-def test_nothing_is_said_to_a_server_that_does_not_encrypt(
+def test_a_client_sends_nothing_to_a_server_that_does_not_encrypt(
     credentials: ControlCredentials,
 ) -> None:
     plain = Served(encrypts=False)

@@ -189,7 +189,7 @@ def test_the_sender_reports_a_driver_that_is_gone(
 
 
 @pytest.mark.parametrize("closed_first", [False, True])
-def test_no_connection_outlives_the_manager_because_nobody_looked_at_it(
+def test_closing_the_manager_closes_connections_without_an_owner(
     closed_first: bool,
 ) -> None:
     """The dispatcher's thread may have ended before it knew the connection's owner."""

@@ -41,7 +41,7 @@ def layout():
 
 
 @pytest.mark.parametrize("limits", [[1], [3, 1, 100], [100]])
-def test_each_row_once_from_wherever_a_checkpoint_was(path, layout, limits):
+def test_each_row_is_read_once_after_a_checkpoint_anywhere(path, layout, limits):
     split, found, turn = whole_file(str(path), path.stat().st_size, layout), [], 0
     while True:
         # Each time another reader continues, as after a failure.

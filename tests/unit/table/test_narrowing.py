@@ -123,7 +123,7 @@ def test_joins_windows_and_ranks_have_the_used_columns(query, expected):
 
 
 def test_constants_of_shared_nodes_need_no_column():
-    """A projection without used columns keeps its first one, which nobody asked for before."""
+    """A projection without used columns keeps its first one, which it did not read before."""
     table = tables()[0].node()
     one = e.Literal(types.IntType(nullable=False), 1)
     read = n.project(table, n.columns(table)[:3], ["k", "n", "a"])

@@ -56,7 +56,7 @@ def test_empty_results_and_exceptions_are_tried_again(wait, strategy):
 
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("strategy", [fixed, growing])
-def test_so_many_tries_follow_the_first_as_in_pyflink(wait, strategy):
+def test_the_first_call_does_not_count_as_a_retry_as_in_pyflink(wait, strategy):
     assert answers(wait, Asks(4), strategy(3, lambda result: not result)) == []
     with pytest.raises(OSError, match="away"):
         answers(wait, Asks(4, OSError("away")), strategy(3, None, lambda error: True))

@@ -294,7 +294,7 @@ def test_unsent_transactions_wait_and_hold_up_later_ones(caplog, answer):
     assert outside.sent == [(1, [1]), (2, [2])]
 
 
-def test_a_restart_sends_what_the_outside_system_does_not_know():
+def test_a_restart_commits_what_the_outside_system_has_not_received():
     outside = Outside()
     test = started(Sending(outside))
     for number in (1, 2):

@@ -369,7 +369,7 @@ class WriterSink(PythonSink, SupportsCommitter, SupportsWriterState):
         raise NotImplementedError
 
 
-def test_a_writer_says_at_barriers_and_at_the_end_what_is_to_be_committed():
+def test_a_writer_emits_committables_at_barriers_and_at_the_end():
     descriptor = operators.SinkWriter(WriterSink())
     with OneInputStreamOperatorTestHarness(descriptor, subtask=1, parallelism=2) as test:
         test.process_element("a")

@@ -81,7 +81,7 @@ def test_a_source_of_nothing_ends_at_once():
 
 @pytest.mark.parametrize("rate", [None, RateLimiterStrategy.per_second(1e9)])
 @pytest.mark.parametrize("count", range(11))
-def test_a_restored_source_makes_what_was_not_made_at_any_parallelism(rate, count):
+def test_a_restored_source_generates_the_rest_at_another_parallelism(rate, count):
     first = harness(descriptor(rate=rate))
     first.initialize_state()
     with first:

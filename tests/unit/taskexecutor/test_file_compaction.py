@@ -220,7 +220,7 @@ def test_each_element_is_there_once_after_a_failure(tmp_path, failed):
     assert "compacted" in names(tmp_path)
 
 
-def test_a_commit_that_comes_again_removes_what_the_first_left(tmp_path):
+def test_a_repeated_commit_removes_the_sources_left_by_the_first(tmp_path):
     sink = CompactingSink(tmp_path, every(2))
     sink.checkpoint(1, "a")
     sink.checkpoint(2, "b")

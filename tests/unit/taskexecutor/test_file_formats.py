@@ -132,7 +132,9 @@ def elements(operator, options=None):
 
 @pytest.mark.parametrize("name", list(FORMATS))
 @pytest.mark.parametrize("block_bytes", [40, 1 << 18])
-def test_all_rows_once_from_wherever_a_checkpoint_was(tmp_path, monkeypatch, name, block_bytes):
+def test_all_rows_are_read_once_after_a_checkpoint_anywhere(
+    tmp_path, monkeypatch, name, block_bytes
+):
     monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 64)
     monkeypatch.setattr(file_splits, "_BLOCK_BYTES", block_bytes)
     make, write = FORMATS[name]

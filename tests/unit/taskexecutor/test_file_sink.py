@@ -317,7 +317,7 @@ def test_the_counter_of_all_subtasks_counts_when_their_number_changes(tmp_path):
     sink.close()
 
 
-def test_a_name_that_a_hidden_file_is_to_get_is_not_given_again(tmp_path):
+def test_the_final_name_of_a_hidden_file_is_not_used_again(tmp_path):
     """Another subtask may own the name, which had finished at the time of the checkpoint."""
     policy = RollingPolicy.on_checkpoint_rolling_policy()
     sink = Sink(tmp_path, policy, named_by_subtask=True)

@@ -172,7 +172,7 @@ def test_a_writer_gets_what_a_single_function_makes_by_runs():
 HALF = Fraction(1, 2)
 
 
-def test_functions_that_never_could_be_evaluated_are_called_one_after_the_other():
+def test_functions_that_cannot_be_evaluated_are_called():
     """After some attempts the engine stops trying to evaluate them."""
     harness = PipelineTestHarness()
     numbers = harness.environment.from_source(

@@ -61,7 +61,7 @@ def folder(server):
     return Folder(server)
 
 
-def test_a_name_that_a_hidden_object_is_to_get_is_not_given_again(folder):
+def test_the_final_name_of_a_hidden_object_is_not_used_again(folder):
     """As in a folder: a subtask that had finished before the checkpoint may own the name."""
     policy = RollingPolicy.on_checkpoint_rolling_policy()
     sink = folder.sink(policy, named_by_subtask=True)
@@ -164,7 +164,7 @@ def test_a_commit_that_failed_in_its_middle_is_ended(folder, server):
 
 
 @pytest.mark.parametrize("harm", ["gone", "short"])
-def test_a_segment_that_is_not_what_it_was_is_an_error(folder, server, harm):
+def test_a_missing_or_changed_segment_is_an_error(folder, server, harm):
     first = folder.sink()
     first.write("abc")
     snapshot = first.snapshot(1)

@@ -41,7 +41,7 @@ def timed(descriptor):
         lambda: MapStateDescriptor("s", Types.STRING(), Types.LIST(Types.INT())),
     ],
 )
-def test_descriptors_that_say_the_same_give_one_view(make):
+def test_equal_descriptors_share_one_view(make):
     views = Views()
     one = make()
     first = views.states.view("k", one)

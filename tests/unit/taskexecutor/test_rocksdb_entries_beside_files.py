@@ -29,7 +29,7 @@ from unit.taskexecutor.rocksdb_backends import (
 __all__ = ["make"]
 
 
-def test_entries_are_beside_the_files_until_most_of_them_rest(make, tmp_path):
+def test_entries_stay_beside_the_files_while_most_of_them_change(make, tmp_path):
     storage = Storage(tmp_path / "checkpoints")
     backend = make(**{"penstock.rocksdb.cache.size": "64 mb"})
     model = dict.fromkeys(range(300), 0)
@@ -151,7 +151,7 @@ def test_files_are_linked_again_when_only_rows_have_changed(make, tmp_path):
     assert not Path(third).exists()
 
 
-def test_an_entry_that_has_gone_is_neither_beside_the_files_nor_in_them(make, tmp_path):
+def test_a_removed_entry_is_neither_beside_the_files_nor_in_them(make, tmp_path):
     storage = Storage(tmp_path / "checkpoints")
     backend = filled(make())
     storage.written(backend)

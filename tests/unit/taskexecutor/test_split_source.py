@@ -221,7 +221,7 @@ def test_an_idle_split_does_not_hold_event_time_back_until_it_continues():
 
 
 @pytest.mark.parametrize("names", [("busy", "quiet"), ("quiet", "busy")])
-def test_splits_that_become_idle_at_once_leave_what_they_have_reached(names):
+def test_splits_that_become_idle_together_emit_the_watermark_reached(names):
     """A split without elements no longer counts when the others fall silent."""
     clock = Clock()
     reader, found = outputs(idle_after_a_second(), clock)

@@ -190,7 +190,7 @@ class Keeping(KeyedProcessFunction):
 
 
 @pytest.mark.parametrize("backend", list(BACKENDS))
-def test_a_checkpoint_has_what_there_was_whatever_changes_later(backend):
+def test_a_checkpoint_does_not_see_later_changes(backend):
     with harness_of(Keeping(), backend) as test:
         for element in [("a", "keep"), ("b", "keep"), ("c", 1)]:
             test.process_element(element)

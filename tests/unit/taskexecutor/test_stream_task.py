@@ -275,7 +275,7 @@ class Slow(AsyncFunction):
         return [value]
 
 
-def test_an_operator_that_waits_runs_nothing_of_those_before_it():
+def test_a_waiting_operator_runs_no_timers_of_those_before_it():
     """D2: while the asynchronous operator waits for room, the keyed one before it is in the middle
     of an element, so none of its timers may change its current key.
     """
@@ -308,7 +308,7 @@ def test_mails_run_from_a_position_on_and_one_may_wait_for_another():
     assert ran == ["sink", "waited", "source"]
 
 
-def test_the_first_operator_waits_without_running_what_is_the_tasks():
+def test_a_waiting_operator_runs_none_of_the_tasks_own_mails():
     """For example a checkpoint, which would miss the element that the operator holds."""
     ran = []
     mailbox, timers = Mailbox(lambda: None), ProcessingTimeService(lambda: 10)

@@ -16,7 +16,9 @@ from support.patience import PATIENCE_S
     ("buffer_timeout_ms", "wanted"), [(-1, False), (0, True), (1, True), (10, True), (100, False)]
 )
 @pytest.mark.parametrize("asked", [None, True, False])
-def test_the_option_decides_and_else_short_buffer_timeouts(buffer_timeout_ms, wanted, asked):
+def test_time_slices_are_short_by_option_or_by_a_short_buffer_timeout(
+    buffer_timeout_ms, wanted, asked
+):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_buffer_timeout(buffer_timeout_ms)
     config = env.get_configuration().to_dict()
@@ -26,8 +28,8 @@ def test_the_option_decides_and_else_short_buffer_timeouts(buffer_timeout_ms, wa
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_a_worker_asks_at_its_start(monkeypatch, asked):
-    """Whatever its tasks are."""
+def test_a_worker_shortens_its_slices_at_its_start(monkeypatch, asked):
+    """The kind of its tasks does not matter."""
     calls = []
     monkeypatch.setattr(task_executor, "shorten_time_slices", lambda: calls.append(1))
     configuration = Configuration()

@@ -223,7 +223,7 @@ def test_each_access_looks_at_a_few_entries_of_the_state():
 
 
 @in_memory
-def test_five_entries_are_looked_at_when_nothing_is_said():
+def test_each_access_checks_five_entries_by_default():
     def nothing_said(builder):
         return builder
 

@@ -263,7 +263,7 @@ def test_completed_ones_are_kept_as_many_as_asked():
     assert [c.checkpoint_id for c in job.coordinator.store.all] == [3, 4]
 
 
-def test_no_new_one_while_too_many_are_being_deleted():
+def test_no_checkpoint_starts_while_too_many_are_being_deleted():
     job = Job()
     for _ in range(3):
         job.complete()
@@ -535,7 +535,7 @@ def test_tasks_do_not_end_with_a_plain_savepoint():
     assert job.coordinator.next_deadline_ms() == 15
 
 
-def test_a_failover_elsewhere_forgets_nobody_who_waits():
+def test_a_failover_of_another_region_keeps_the_waiting_tasks():
     """Tasks of another region keep waiting; restarted tasks request again when they end."""
     job = Job(interval_ms=600_000)
     job.coordinator.tasks_changed(0)

@@ -110,7 +110,7 @@ def test_a_later_one_starts_again(channels):
     assert channels.taken() == [[b"of the second", b""]]
 
 
-def test_one_whose_successor_has_arrived_cannot_begin(channels):
+def test_a_checkpoint_cannot_start_after_the_barrier_of_a_later_one(channels):
     channels.overtake(0, 5)
     channels.read_all()
     with pytest.raises(IllegalStateError):

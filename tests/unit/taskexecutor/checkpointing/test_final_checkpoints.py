@@ -97,7 +97,7 @@ def opened():
         source.checkpoints.close()
 
 
-def test_a_task_is_woken_for_what_it_does_something_about(opened):
+def test_a_task_wakes_only_for_notifications_that_it_acts_on(opened):
     """A task without listeners for a completion does not wake up for it."""
     source = opened()
     complete = NotifyCheckpointComplete((b"a",), 1)
@@ -185,7 +185,7 @@ def test_a_checkpoint_from_before_the_end_is_not_enough(opened):
     assert source.checkpoints.may_end
 
 
-def test_a_later_one_does_when_the_first_is_given_up(opened):
+def test_a_later_checkpoint_ends_the_task_when_the_first_is_aborted(opened):
     source = opened()
     source.checkpoints.begin_end()
     source.trigger(1)
@@ -228,7 +228,7 @@ def test_a_savepoint_that_stops_the_job_is_taken_at_the_end(opened, kind, mode):
     assert source.checkpoints.may_end
 
 
-def test_a_second_savepoint_does_not_stop_what_is_being_stopped(opened):
+def test_a_second_stop_with_savepoint_is_declined(opened):
     source = opened()
     source.trigger(1, SnapshotKind.SAVEPOINT_SUSPEND)
     source.trigger(2, SnapshotKind.SAVEPOINT_TERMINATE)

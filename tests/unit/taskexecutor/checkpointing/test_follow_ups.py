@@ -118,7 +118,7 @@ def test_no_checkpoint_waits_for_it():
     assert follow_up.slices == -1
 
 
-def test_there_is_time_for_elements_between_slices_and_one_comes_after_the_other():
+def test_slices_run_one_at_a_time_with_elements_between_them():
     task = Task()
     parts = [FollowUp(slices=2), FollowUp(slices=1)]
     for number, part in enumerate(parts, 1):

@@ -109,7 +109,7 @@ def test_files_of_no_checkpoint_are_removed_with_the_task(subtask):
 
 
 @pytest.mark.parametrize("ends", ["before it is written", "before the task hears of it"])
-def test_so_does_what_is_written_while_the_task_ends(subtask, ends):
+def test_files_written_while_the_task_ends_are_removed(subtask, ends):
     mailbox, late = Mailbox(lambda: None), []
     one = subtask()
     task = Task(one, lambda action: mailbox.execute(action, SLICES), write=late.append)

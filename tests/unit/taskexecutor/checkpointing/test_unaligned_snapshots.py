@@ -274,7 +274,7 @@ def test_given_up_while_channels_bring_more(task):
     assert (report.checkpoint_id, report.state) == (2, None)
 
 
-def test_the_driver_gives_it_up_while_channels_bring_more(task):
+def test_an_aborted_checkpoint_stores_no_more_channel_data(task):
     """No more data is stored: without a barrier it would grow without limit."""
     task.snapshot(1, **UNALIGNED)
     task.coordinator.notify_aborted(1, -1)
@@ -313,7 +313,7 @@ def test_a_write_error_declines_the_checkpoint(task):
     assert (report.reason, "no space left" in report.detail) == ("IO_EXCEPTION", True)
 
 
-def test_nothing_is_said_of_what_cannot_be_written_once_it_was_given_up(task, caplog):
+def test_a_failed_write_of_an_aborted_checkpoint_is_not_logged(task, caplog):
     """The driver has deleted its folder, which is no failure of the storage."""
     begins, given_up, failed = (threading.Event() for _ in range(3))
 
