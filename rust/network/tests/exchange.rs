@@ -334,7 +334,7 @@ fn a_blocking_event_holds_its_channel() {
     }
 }
 
-/// Backpressure: a consumer that does not read stops the writer within the buffers granted.
+/// Back pressure: a consumer that does not read stops the writer within the buffers granted.
 #[test]
 fn a_slow_consumer_stops_the_writer() {
     let producer = environment("producer");

@@ -1,8 +1,8 @@
 //! The C function table: what the Cython extensions call per buffer, without the GIL.
 //!
 //! Mirrored by `native/penstock/_native/capi.h`.  Append only; any other change bumps
-//! [`ABI_VERSION`].  No function lets a panic out, because that would abort the process: each runs
-//! its body in [`guard`], which answers −1 and leaves kind and text for `last_error`.
+//! [`ABI_VERSION`].  A panic that left a function would abort the process: each runs its body in
+//! [`guard`], which returns −1 and keeps the error's code and text for `last_error`.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use crate::waiting::interruptibly_detached;
 /// Version of the table's layout and meaning.
 pub(crate) const ABI_VERSION: u32 = 2;
 
-/// Contents of a gate's buffer; the layout of `PsBatch`.
+/// Content of a gate's buffer; laid out as `PsBatch` is in C.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct PsBatch {
@@ -32,7 +32,7 @@ pub(crate) struct PsBatch {
     records_len: usize,
 }
 
-/// A signal's handler raised, and the exception is set.
+/// Returned when a signal handler raised; the Python exception is set.
 const RAISED: i32 = -2;
 
 const KIND_NONE: i32 = 0;
@@ -40,7 +40,7 @@ const KIND_DATA: i32 = 1;
 const KIND_EVENT: i32 = 2;
 const KIND_END: i32 = 3;
 
-/// The table itself; the layout of `CApi`.
+/// The table itself; laid out as `CApi` is in C.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct CApi {
@@ -83,7 +83,7 @@ pub(crate) const TABLE: CApi = CApi {
 };
 
 thread_local! {
-    /// "kind\0message" of the last failed call of this thread.
+    /// Code (big-endian) and message of the last failed call of this thread.
     static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -95,7 +95,7 @@ fn remember(code: ErrorCode, message: &str) {
     });
 }
 
-/// Runs the body of a table function; errors and panics become −1 and a remembered text.
+/// Runs the body of a table function; on an error or a panic, keeps its text and returns −1.
 fn guard(body: impl FnOnce() -> Result<i32, Error>) -> i32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(answer)) => answer,
@@ -123,7 +123,7 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
     }
 }
 
-/// −1 stands for the broadcast builder, or for all.
+/// Translates C's index of a subpartition: −1 is the broadcast builder, or all subpartitions.
 fn subpartition(index: i32) -> Option<usize> {
     usize::try_from(index).ok()
 }
@@ -134,7 +134,7 @@ fn subpartition(index: i32) -> Option<usize> {
 unsafe extern "C" fn last_error(out: *mut u8, capacity: usize) -> usize {
     LAST_ERROR.with_borrow(|text| {
         let count = text.len().min(capacity);
-        // SAFETY: `count` bytes are readable in `text`, and writable at `out` as the caller says.
+        // SAFETY: `text` has `count` bytes, and the caller promises that many at `out`.
         unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), out, count) };
         text.len()
     })
@@ -142,7 +142,7 @@ unsafe extern "C" fn last_error(out: *mut u8, capacity: usize) -> usize {
 
 /// # Safety
 ///
-/// `partition` must come from a live capsule, `cursor` be valid, and the caller the only writer.
+/// `partition` must come from a live capsule, `cursor` must be valid, and only the caller writes.
 unsafe extern "C" fn partition_next_buffer(
     partition: *const PartitionHandle,
     index: i32,
@@ -150,7 +150,7 @@ unsafe extern "C" fn partition_next_buffer(
 ) -> i32 {
     // SAFETY: the caller keeps the capsule's owner alive.
     let handle = unsafe { &*partition };
-    // SAFETY: the caller has this cursor alone.
+    // SAFETY: only the caller uses this cursor.
     let cursor = unsafe { &mut *cursor };
     guard(|| {
         handle
@@ -170,7 +170,7 @@ unsafe extern "C" fn partition_try_next_buffer(
 ) -> i32 {
     // SAFETY: the caller keeps the capsule's owner alive.
     let handle = unsafe { &*partition };
-    // SAFETY: the caller has this cursor alone.
+    // SAFETY: only the caller uses this cursor.
     let cursor = unsafe { &mut *cursor };
     guard(|| {
         let opened = handle
@@ -192,7 +192,7 @@ unsafe extern "C" fn partition_append(
 ) -> i32 {
     // SAFETY: the caller keeps the capsule's owner alive.
     let handle = unsafe { &*partition };
-    // SAFETY: the caller has this cursor alone.
+    // SAFETY: only the caller uses this cursor.
     let cursor = unsafe { &mut *cursor };
     // SAFETY: the caller's bytes are valid for the call.
     let data = unsafe { bytes(data, len) };
@@ -236,7 +236,7 @@ unsafe extern "C" fn partition_event(
 
 /// # Safety
 ///
-/// `gate` must come from a live capsule and `batch` be valid.
+/// `gate` must come from a live capsule, and `batch` must be valid.
 unsafe extern "C" fn gate_next(
     gate: *const GateHandle,
     timeout_ms: i64,
@@ -244,7 +244,7 @@ unsafe extern "C" fn gate_next(
 ) -> i32 {
     // SAFETY: the caller keeps the capsule's owner alive.
     let handle = unsafe { &*gate };
-    // SAFETY: the caller has this batch alone.
+    // SAFETY: only the caller uses this batch.
     let batch = unsafe { &mut *batch };
     guard(|| {
         handle.with_reader(|reader| {
@@ -272,7 +272,7 @@ unsafe extern "C" fn gate_next(
 unsafe extern "C" fn gate_try_next(gate: *const GateHandle, batch: *mut PsBatch) -> i32 {
     // SAFETY: the caller keeps the capsule's owner alive.
     let handle = unsafe { &*gate };
-    // SAFETY: the caller has this batch alone.
+    // SAFETY: only the caller uses this batch.
     let batch = unsafe { &mut *batch };
     guard(|| {
         handle.with_reader(|reader| {
@@ -297,7 +297,7 @@ unsafe extern "C" fn gate_urgent(gate: *const GateHandle) -> *const u8 {
 unsafe extern "C" fn gate_next_urgent(gate: *const GateHandle, batch: *mut PsBatch) -> i32 {
     // SAFETY: the caller keeps the capsule's owner alive.
     let handle = unsafe { &*gate };
-    // SAFETY: the caller has this batch alone.
+    // SAFETY: only the caller uses this batch.
     let batch = unsafe { &mut *batch };
     guard(|| {
         handle.with_reader(|reader| {
@@ -307,7 +307,7 @@ unsafe extern "C" fn gate_next_urgent(gate: *const GateHandle, batch: *mut PsBat
     })
 }
 
-/// A timeout in milliseconds; a negative one waits for as long as it takes.
+/// The duration of a timeout in milliseconds; a negative one means no timeout.
 pub(crate) fn timeout(timeout_ms: i64) -> Option<Duration> {
     u64::try_from(timeout_ms).ok().map(Duration::from_millis)
 }
@@ -327,7 +327,7 @@ unsafe fn bytes<'a>(data: *const u8, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller promises it.
     unsafe { std::slice::from_raw_parts(data, len) }
 }
 

@@ -20,10 +20,11 @@ use crate::result_partition::ResultPartition;
 /// Bytes of a partition id: data set 16, partition number 4, producer attempt 40.
 const PARTITION_ID_BYTES: usize = 60;
 
-/// A channel as Python describes it: partition id, subpartition, host and port or None.
+/// A channel as Python describes it: partition id, subpartition, and the producer's host and port,
+/// or None if the producer is local.
 type ChannelSpec = (Vec<u8>, i64, Option<(String, u16)>);
 
-/// Pool, port, partitions and gates of one TaskExecutor.
+/// The network side of one TaskExecutor: its buffer pool, port, partitions and gates.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct NetworkEnvironment {
@@ -176,7 +177,7 @@ impl NetworkEnvironment {
         })
     }
 
-    /// The name of the executor, as given.
+    /// Name of the executor, as passed to the constructor.
     #[getter]
     fn executor_id(&self) -> &str {
         &self.executor_id
@@ -201,8 +202,8 @@ impl NetworkEnvironment {
         self.environment.available_segments()
     }
 
-    /// Makes and registers a partition; its id has 60 bytes.  A blocking one sorts its output in so
-    /// much managed memory, which the caller reserves.
+    /// Creates and registers a partition; its id has 60 bytes.  A blocking partition sorts its
+    /// output in `managed_bytes` of managed memory, which the caller has reserved.
     #[pyo3(signature = (
         partition_id,
         num_subpartitions,
@@ -223,7 +224,7 @@ impl NetworkEnvironment {
             let message = format!("flush timeout of {flush_timeout_ms} ms; -1 means never");
             return Err(exception(py, "ConfigurationError", &message));
         }
-        // None are refused there, and no more are fewer than that.
+        // The environment refuses 0 subpartitions, and here every invalid number becomes 0.
         let num_subpartitions = usize::try_from(num_subpartitions).unwrap_or(0);
         let partition_id = checked_id(py, partition_id)?;
         let managed_bytes = checked(py, "managed_bytes", managed_bytes, 0)? as usize;
@@ -242,7 +243,7 @@ impl NetworkEnvironment {
         ResultPartition::new(py, partition)
     }
 
-    /// Makes a gate; its buffers are taken now, its partitions requested later.
+    /// Creates a gate and takes its buffers; `request_partitions` requests its partitions.
     fn create_input_gate(&self, py: Python<'_>, channels: Vec<ChannelSpec>) -> PyResult<InputGate> {
         let mut descriptors = Vec::with_capacity(channels.len());
         for (partition_id, subpartition, address) in channels {
@@ -275,13 +276,13 @@ impl NetworkEnvironment {
         InputGate::new(py, gate, self.environment.framing_limits().clone())
     }
 
-    /// Closes gates, partitions, connections and threads; harmless when repeated.
+    /// Closes gates, partitions, connections and threads; a second call does nothing.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.environment.close());
     }
 }
 
-/// A number that is given from outside: at least `least`, and no more than a signed 32-bit one.
+/// Checks an argument: at least `least`, and at most the largest signed 32-bit integer.
 fn checked(py: Python<'_>, name: &str, value: i64, least: u32) -> PyResult<u32> {
     const MOST: u32 = i32::MAX as u32;
     let number = u32::try_from(value).ok();
@@ -318,8 +319,8 @@ fn resolve(host: &str, port: u16) -> Result<ChannelLocation, Error> {
 
 /// Sends the data plane's warnings to the standard error stream, once per process.
 ///
-/// Not to Python's logging: that needs the GIL, which a busy user function may hold for long, and
-/// the data plane's threads must not wait for it.
+/// Python's logging needs the GIL, which a busy user function may hold for long, and the data
+/// plane's threads must not wait for it.
 fn log_to_stderr() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -328,7 +329,7 @@ fn log_to_stderr() {
             // A closed stream is no reason to fail, and there is nowhere left to say so.
             let _ = std::io::stderr().write_all(line.as_bytes());
         });
-        // A host process with a logger of its own keeps it and gets the lines there.
+        // A process that has installed a logger keeps it, and the warnings go there.
         let _ = penstock_network::logging::install(log::LevelFilter::Warn, sink);
     });
 }

@@ -1,15 +1,15 @@
 //! The exception class of each error.
 //!
 //! The classes live in `penstock.errors`, so that users catch the same ones whichever runtime they
-//! use.  Errors of the data plane come to Python, here and through the C function table, by the
-//! numbers of their kinds.
+//! use.  Both here and through the C function table, an error of the data plane crosses to Python as
+//! the number of its code.
 
 use penstock_memory::{PoolError, SegmentError};
 use penstock_network::Error;
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-/// Makes an exception of the class `name` of `penstock.errors`.
+/// Creates an exception of the class `name` of `penstock.errors`.
 pub(crate) fn exception(py: Python<'_>, name: &str, message: &str) -> PyErr {
     let made = py
         .import("penstock.errors")
@@ -17,12 +17,12 @@ pub(crate) fn exception(py: Python<'_>, name: &str, message: &str) -> PyErr {
         .and_then(|class| class.call1((message,)));
     match made {
         Ok(instance) => PyErr::from_value(instance),
-        // A class that is missing is a defect; its own error says which one.
+        // A missing class is a defect; this error names it.
         Err(error) => error,
     }
 }
 
-/// Turns an error of the data plane into its exception; Python has the table of the classes.
+/// The exception for an error of the data plane; Python has the table of codes and classes.
 pub(crate) fn network_error(py: Python<'_>, error: &Error) -> PyErr {
     let made = py
         .import("penstock.network.error_codes")
@@ -34,7 +34,7 @@ pub(crate) fn network_error(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// Turns an error of a pool into its exception.
+/// The exception for an error of a pool.
 pub(crate) fn pool_error(py: Python<'_>, error: &PoolError) -> PyErr {
     let message = error.to_string();
     match error {
@@ -50,7 +50,7 @@ pub(crate) fn pool_error(py: Python<'_>, error: &PoolError) -> PyErr {
     }
 }
 
-/// Turns an error of a memory segment into its exception.
+/// The exception for an error of a memory segment.
 pub(crate) fn segment_error(py: Python<'_>, error: &SegmentError) -> PyErr {
     let message = error.to_string();
     match error {

@@ -1,4 +1,4 @@
-//! Targets of the C function table's opaque pointers.
+//! Handles behind the opaque pointers of the C function table.
 
 use std::sync::{Arc, Mutex, TryLockError};
 
@@ -16,8 +16,8 @@ pub(crate) struct PartitionHandle {
 pub(crate) struct GateHandle {
     pub(crate) gate: InputGate,
     limits: FramingLimits,
-    /// Made at the first read.  Only the task's thread reads; the lock makes a second reader an
-    /// error instead of undefined behaviour.
+    /// None until the first read.  Only the task's thread reads; the lock turns a second reader
+    /// into an error instead of undefined behaviour.
     reader: Mutex<Option<RecordReader>>,
 }
 
@@ -34,14 +34,14 @@ impl GateHandle {
     ///
     /// # Errors
     ///
-    /// `IllegalState` while another thread reads; what `read` says otherwise.
+    /// `IllegalState` while another thread reads, and the errors of `read`.
     pub(crate) fn with_reader<T>(
         &self,
         read: impl FnOnce(&mut RecordReader) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut reader = match self.reader.try_lock() {
             Ok(reader) => reader,
-            // The reader of a thread that panicked holds whole records, or none.
+            // A reader whose thread has panicked holds whole records or none, so it can go on.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::IllegalState(

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::errors::network_error;
 
-/// An exchange of beats over a connected socket, in a thread that never needs the GIL.
+/// Exchanges heartbeats over a connected socket, in a thread that never needs the GIL.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
@@ -19,9 +19,10 @@ pub(crate) struct Heartbeat {
 
 #[pymethods]
 impl Heartbeat {
-    /// Starts to beat over a duplicate of `fd`; the caller keeps, and closes, its own.
+    /// Starts the heartbeats over a duplicate of `fd`, so the caller may close its own.
     ///
-    /// `opening` is sent first; with `tls_identity`, a certificate and its key, all is encrypted.
+    /// Sends `opening` first.  With `tls_identity`, a certificate and its key, the connection is
+    /// encrypted.
     #[new]
     #[pyo3(signature = (fd, interval_ms, opening = Vec::new(), tls_identity = None))]
     fn new(
@@ -34,8 +35,8 @@ impl Heartbeat {
         if fd < 0 {
             return Err(PyValueError::new_err("the socket is closed"));
         }
-        // SAFETY: the descriptor is borrowed for the duplication alone, during which the caller's
-        // socket object keeps it open; a number that is no descriptor makes dup fail.
+        // SAFETY: the descriptor is borrowed only while it is duplicated, and the caller's socket
+        // object keeps it open meanwhile; for a number that is no descriptor, dup fails.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let owned = borrowed
             .try_clone_to_owned()
@@ -71,7 +72,7 @@ impl Heartbeat {
         self.heartbeat.is_closed()
     }
 
-    /// Ends the exchange and its thread; harmless when repeated.
+    /// Stops the heartbeats and their thread; a second call does nothing.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.heartbeat.stop());
     }

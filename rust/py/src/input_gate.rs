@@ -15,15 +15,15 @@ use crate::waiting::interruptibly_detached;
 /// Name of the capsules that hold a `GateHandle`.
 const NAME: &CStr = c"penstock.gate";
 
-/// Result of `take_gathered`.
+/// The result of `take_gathered`.
 type Gathered<'py> = (Vec<usize>, Option<(Bound<'py, PyBytes>, u64, u64)>);
 
-/// Input of one task from one exchange, or from several.
+/// The input of one task, from one exchange or several.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct InputGate {
     pub(crate) gate: penstock_network::InputGate,
-    /// Made once: the C function table's callers borrow what it points to.
+    /// One for the life of the gate: callers of the C function table borrow what it points to.
     handle: Py<PyCapsule>,
 }
 
@@ -69,14 +69,16 @@ impl InputGate {
         self.gate.num_channels()
     }
 
-    /// Asks all producers for their data; repeating it does nothing.
+    /// Requests the data of all producers; a second call does nothing.
     fn request_partitions(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.gate.request_partitions())
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Returns channel, data type and bytes of the next buffer; None when the time is over, the
-    /// gate was woken, or everything has been read.  A negative timeout waits without end.
+    /// Returns channel, data type and bytes of the next buffer.
+    ///
+    /// Returns None after the timeout, after `wakeup`, and when everything has been read.  A
+    /// negative timeout means no timeout.
     fn next_buffer<'py>(
         &self,
         py: Python<'py>,
@@ -102,10 +104,10 @@ impl InputGate {
         })
     }
 
-    /// Makes the present or else the next read return without a buffer.
+    /// Makes the read that waits now, or else the next one, return without a buffer.
     ///
-    /// With the GIL: who wakes hundreds of readers would else wait for it after each of them, behind
-    /// those that it has woken.
+    /// Keeps the GIL: a thread that wakes hundreds of readers would otherwise wait for it after
+    /// each of them, behind the readers that it has woken.
     fn wakeup(&self) {
         self.gate.wakeup();
     }
@@ -117,7 +119,7 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Lets several channels continue after blocking events; with the GIL, as nothing here waits.
+    /// Lets several channels continue after blocking events.  Keeps the GIL, as nothing waits.
     fn resume_all(&self, py: Python<'_>, channels: Vec<i64>) -> PyResult<()> {
         let channels = channels
             .into_iter()
@@ -128,8 +130,11 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Counts the aligned barriers that equal one, or whichever comes next, instead of giving
-    /// them, but for the last of those to come; for the thread that reads.
+    /// Counts the aligned barriers that equal `event` instead of returning them, except for the
+    /// last of the `left` that are expected.
+    ///
+    /// If `event` is None, counts those that equal the next aligned barrier.  Only for the thread
+    /// that reads.
     fn gather_barriers(&self, py: Python<'_>, event: Option<&[u8]>, left: usize) -> PyResult<()> {
         let gathered = self.reading(py)?.with_reader(|reader| {
             reader.gather(event.unwrap_or_default(), left);
@@ -138,9 +143,10 @@ impl InputGate {
         gathered.map_err(|error| network_error(py, &error))
     }
 
-    /// Ends that; returns the channels whose barriers were counted, and of the first barrier, if
-    /// it was not said which one it would be, its bytes, its age in nanoseconds and the bytes that
-    /// had been read before.
+    /// Ends the counting that `gather_barriers` has begun.
+    ///
+    /// Returns the channels whose barriers were counted.  If `event` was None, also returns the
+    /// first barrier: its bytes, its age in nanoseconds, and how many bytes were read before it.
     fn take_gathered<'py>(&self, py: Python<'py>) -> PyResult<Gathered<'py>> {
         let gathered = self
             .reading(py)?
@@ -159,25 +165,25 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Puts the in-flight data of a channel in front of all data that will arrive.
+    /// Queues the restored in-flight data of a channel before everything that will arrive.
     fn recover(&self, py: Python<'_>, channel: i64, buffers: Vec<Vec<u8>>) -> PyResult<()> {
         let channel = self.channel(py, channel)?;
         py.detach(|| self.gate.recover(channel, &buffers))
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Begins to keep copies of the data that belongs to an unaligned checkpoint.
+    /// Starts to copy the data that belongs to an unaligned checkpoint.
     fn start_persisting(&self, py: Python<'_>, checkpoint_id: i64) -> PyResult<()> {
         py.detach(|| self.gate.start_persisting(checkpoint_id))
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Ends keeping for a checkpoint and any before it.
+    /// Stops copying data for this checkpoint and those before it.
     fn stop_persisting(&self, py: Python<'_>, checkpoint_id: i64) {
         py.detach(|| self.gate.stop_persisting(checkpoint_id));
     }
 
-    /// Returns the data of a channel that was kept since the last call, and whether it is complete.
+    /// Returns the data of a channel copied since the last call, and whether it is complete.
     fn take_persisted<'py>(
         &self,
         py: Python<'py>,
@@ -191,8 +197,8 @@ impl InputGate {
         Ok((kept.collect(), complete))
     }
 
-    /// Lets the announced barrier of a checkpoint overtake the data before it in its channel; False
-    /// when it is not there.
+    /// Lets the announced barrier of a checkpoint overtake the data before it in its channel;
+    /// returns False if the barrier does not wait there.
     fn prioritize_barrier(
         &self,
         py: Python<'_>,
@@ -204,8 +210,8 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Returns the bytes of a channel that a StreamInputProcessor has taken and that belong to no
-    /// record that it has handed on; for the thread that reads.
+    /// Returns the bytes of a channel that a StreamInputProcessor has taken and that belong to
+    /// records it has not handed on.  Only for the thread that reads.
     fn unconsumed<'py>(&self, py: Python<'py>, channel: i64) -> PyResult<Bound<'py, PyBytes>> {
         let channel = self.channel(py, channel)?;
         let handle = self.reading(py)?;
@@ -215,21 +221,24 @@ impl InputGate {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Tells the producers how large their next buffers should be, by the pace since the last
-    /// call; returns sizes in bytes and drain times in milliseconds, one for each debloated gate.
+    /// Tells the producers how large their next buffers should be, from the throughput since the
+    /// last call.
+    ///
+    /// Returns for each debloated gate the size in bytes and the time, in milliseconds, that the
+    /// buffers in flight take to be read.
     #[pyo3(signature = (share = 1.0))]
     fn debloat(&self, py: Python<'_>, share: f64) -> Vec<(u32, u64)> {
         py.detach(|| self.gate.debloat(share))
     }
 
-    /// Returns the number of buffers that wait to be read, of those that lie in the gate's own
-    /// memory, and how many of these there can be now.
+    /// Returns the number of buffers that wait to be read, how many of them lie in the gate's own
+    /// memory, and how many that memory can hold now.
     fn buffer_usage(&self, py: Python<'_>) -> (usize, usize, usize) {
         py.detach(|| self.gate.buffer_usage())
     }
 
-    /// Returns the bytes and the buffers that were read of producers in this executor, and the
-    /// same of those that are reached over connections.
+    /// Returns the bytes and buffers read from producers in this executor, then the bytes and
+    /// buffers read over connections.
     fn received(&self) -> (u64, u64, u64, u64) {
         let found = self.gate.received();
         let (local, remote) = (found.local_bytes, found.remote_bytes);
@@ -241,7 +250,7 @@ impl InputGate {
         self.gate.is_finished()
     }
 
-    /// Gives back the buffer that was read last; the reading thread only, when it has unwound.
+    /// Recycles the buffer that was read last; for the reading thread when an error has ended it.
     fn release_batch(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.reading(py)?;
         py.detach(|| {
@@ -253,7 +262,7 @@ impl InputGate {
         .map_err(|error| network_error(py, &error))
     }
 
-    /// Gives everything back; blocked and later reads raise CancelTaskError.
+    /// Recycles all buffers; waiting and later reads raise CancelTaskError.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.gate.close());
     }

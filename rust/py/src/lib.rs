@@ -1,9 +1,9 @@
 //! The extension module `penstock._core`: the data plane as Python and Cython see it.
 //!
-//! Thin by intent: every class wraps one object of `penstock-network` or `penstock-memory`, turns
-//! its errors into the exceptions of `penstock.errors`, and lets go of the GIL around calls that may
-//! wait.  The record path does not come through here but through the C function table in
-//! [`capi`], which the Cython extensions call without the GIL.
+//! The classes are thin.  Each wraps one object of `penstock-network` or `penstock-memory`, turns
+//! its errors into the exceptions of `penstock.errors`, and releases the GIL around calls that may
+//! wait.  Records do not pass through these classes but through the C function table in [`capi`], which
+//! the Cython extensions call without the GIL.
 
 mod capi;
 mod environment;

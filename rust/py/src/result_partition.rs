@@ -10,14 +10,14 @@ use crate::errors::{exception, network_error};
 use crate::handles::PartitionHandle;
 use crate::waiting::{at_most, interruptibly};
 
-/// Output of one subtask for all consumers of one exchange.
+/// The output of one subtask for all consumers of one exchange.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct ResultPartition {
     partition: Arc<penstock_network::ResultPartition>,
-    /// Made once: the C function table's callers borrow what it points to.
+    /// One for the life of the partition: callers of the C function table borrow what it points to.
     handle: Py<PyCapsule>,
-    /// The record writer, which holds pointers into the open buffers.
+    /// Weak reference to the record writer, which holds pointers into the open buffers.
     writer: Mutex<Option<Py<PyWeakrefReference>>>,
 }
 
@@ -37,7 +37,7 @@ impl ResultPartition {
         })
     }
 
-    /// The record writer, if there is one still.
+    /// The record writer, if it still exists.
     fn writer<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.as_ref()?.bind(py).upgrade()
@@ -59,7 +59,7 @@ impl ResultPartition {
         self.handle.clone_ref(py)
     }
 
-    /// Says who writes in place: the writer is told before open buffers are finished here.
+    /// Registers the writer that writes in place; it is told before open buffers are finished.
     fn _attach(&self, writer: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = writer.py();
         if self.writer(py).is_some() {
@@ -77,7 +77,7 @@ impl ResultPartition {
         self.partition.num_subpartitions()
     }
 
-    /// Milliseconds between two flushes: -1 never by time, 0 after every record.
+    /// Milliseconds between two flushes; -1 is no flush by time, 0 a flush after every record.
     #[getter]
     fn flush_timeout_ms(&self) -> i64 {
         self.partition.flush_timeout_ms()
@@ -95,13 +95,13 @@ impl ResultPartition {
         py.detach(|| self.partition.buffers_in_use())
     }
 
-    /// Segments that the partition may have now.
+    /// Segments that the partition may hold now.
     #[getter]
     fn buffers_total(&self, py: Python<'_>) -> usize {
         py.detach(|| self.partition.buffers_total())
     }
 
-    /// Milliseconds for which the writer has waited for buffers inside of records, up to now.
+    /// Milliseconds that the writer has waited for buffers in the middle of records, up to now.
     #[getter]
     fn hard_back_pressured_ms(&self) -> u64 {
         u64::try_from(self.partition.hard_back_pressured().as_millis()).unwrap_or(u64::MAX)
@@ -112,7 +112,7 @@ impl ResultPartition {
         u64::try_from(self.partition.take_longest_wait().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Buffers and events that were added since the start.
+    /// Buffers and events added since the start.
     #[getter]
     fn buffers_out(&self, py: Python<'_>) -> u64 {
         py.detach(|| self.partition.totals().0)
@@ -124,10 +124,10 @@ impl ResultPartition {
         py.detach(|| self.partition.regions_written())
     }
 
-    /// Sends a serialized event to every subpartition, behind what was written.
+    /// Sends a serialized event to every subpartition, after everything written so far.
     ///
-    /// With the GIL, as nothing here waits: all tasks of a worker send barriers at once, and who
-    /// gives the GIL away waits for it behind all others.
+    /// Keeps the GIL, as nothing waits: all tasks of a worker send barriers at the same time, and
+    /// a thread that releases the GIL waits for it behind all others.
     fn broadcast_event(&self, py: Python<'_>, event: &[u8], data_type: i64) -> PyResult<()> {
         self.void_cursors(py)?;
         event_type(data_type)
@@ -135,7 +135,7 @@ impl ResultPartition {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Sends an event with priority ahead of all that waits; returns the contents of the data
+    /// Sends a priority event that overtakes all waiting buffers; returns the contents of the data
     /// buffers that it overtakes, by subpartition.
     fn overtake<'py>(
         &self,
@@ -148,8 +148,8 @@ impl ResultPartition {
         contents(py, overtaken)
     }
 
-    /// Puts an event with priority in place of the timeoutable barrier of a checkpoint wherever
-    /// that still waits; returns as `overtake` does.
+    /// Replaces the timeoutable barrier of a checkpoint by a priority event wherever the barrier
+    /// still waits; returns what `overtake` does.
     fn time_out_barrier<'py>(
         &self,
         py: Python<'py>,
@@ -164,8 +164,8 @@ impl ResultPartition {
         contents(py, overtaken)
     }
 
-    /// Waits until the timeoutable barrier of a checkpoint waits for no reader; False when the time
-    /// is over.
+    /// Waits until the readers have taken the timeoutable barrier of a checkpoint; returns False
+    /// after the timeout.
     fn wait_barrier_taken(
         &self,
         py: Python<'_>,
@@ -179,9 +179,9 @@ impl ResultPartition {
         Ok(done.is_some())
     }
 
-    /// Puts what was in flight to a reader in front of all that will be written to it.
+    /// Queues the restored in-flight data of a subpartition before everything written later.
     fn recover(&self, py: Python<'_>, subpartition: i64, buffers: Vec<Vec<u8>>) -> PyResult<()> {
-        // None has a number that does not fit.
+        // No subpartition has an index that does not fit.
         let subpartition = usize::try_from(subpartition).unwrap_or(usize::MAX);
         py.detach(|| self.partition.recover(subpartition, &buffers))
             .map_err(|error| network_error(py, &error))
@@ -199,17 +199,18 @@ impl ResultPartition {
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Readers get an error that names the cause; a blocked writer gets CancelTaskError.
+    /// Fails the readers with an error that names the cause, and a waiting writer with
+    /// CancelTaskError.
     fn fail(&self, py: Python<'_>, cause: &str) {
         py.detach(|| self.partition.fail(cause));
     }
 
-    /// Drops everything; harmless when repeated.
+    /// Drops everything; a second call does nothing.
     fn release(&self, py: Python<'_>) {
         py.detach(|| self.partition.release());
     }
 
-    /// Returns the next event that a consumer has sent to this task; None when the time is over.
+    /// Returns the next event that a consumer has sent to this task, or None after the timeout.
     fn next_task_event<'py>(
         &self,
         py: Python<'py>,
@@ -225,12 +226,12 @@ impl ResultPartition {
         }
     }
 
-    /// Returns whether a record can be begun without waiting for a buffer.
+    /// Returns whether a record can start without waiting for a buffer.
     fn is_available(&self) -> bool {
         self.partition.is_available()
     }
 
-    /// Waits until that is so; False when the time is over.
+    /// Waits until a record can start without waiting; returns False after the timeout.
     fn wait_available(&self, py: Python<'_>, timeout_ms: i64) -> PyResult<bool> {
         let done = interruptibly(py, at_most(timeout_ms), |slice| {
             self.partition.wait_available(slice).then_some(())
@@ -238,8 +239,8 @@ impl ResultPartition {
         Ok(done.is_some())
     }
 
-    /// Waits until every reader has everything or the partition is released; False when the time
-    /// is over.
+    /// Waits until every reader has received everything or the partition is released; returns
+    /// False after the timeout.
     fn wait_consumed(&self, py: Python<'_>, timeout_ms: i64) -> PyResult<bool> {
         let done = interruptibly(py, at_most(timeout_ms), |slice| {
             self.partition.wait_consumed(slice).then_some(())
@@ -248,7 +249,7 @@ impl ResultPartition {
     }
 }
 
-/// Makes bytes of what was overtaken, by subpartition.
+/// The overtaken buffers as Python bytes, by subpartition.
 fn contents(
     py: Python<'_>,
     overtaken: penstock_network::Result<Vec<Vec<Vec<u8>>>>,

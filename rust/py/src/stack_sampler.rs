@@ -19,11 +19,12 @@ type Layout = (
     Option<(usize, u8)>,
 );
 
-/// Running or not, complete native stack or not, its addresses, and frames: code, instruction,
-/// called by native code or not.  The innermost are first.
+/// The stack of one thread: whether the thread runs, whether the native stack is complete, the
+/// addresses of that stack, and the Python frames as code, instruction, and whether native code has
+/// called it.  The innermost are first.
 type Look = (bool, bool, Vec<u64>, Vec<(u64, u64, bool)>);
 
-/// Looks at threads of this process from outside, at any moment of theirs.
+/// Reads the stacks of threads of this process from outside, without their cooperation.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct StackSampler {
@@ -32,7 +33,7 @@ pub(crate) struct StackSampler {
 
 #[pymethods]
 impl StackSampler {
-    /// Prepares; raises OSError where it cannot be done, with the reason.
+    /// Prepares the sampling; raises OSError with the reason where it is impossible.
     #[new]
     fn new(layout: Layout) -> PyResult<Self> {
         let (thread_frame, holder_frame, previous, code, instruction, entry, shim) = layout;
@@ -52,9 +53,10 @@ impl StackSampler {
         })
     }
 
-    /// Waits, and looks at threads: kernel's number and address of the interpreter's state of each.
+    /// Waits `delay_ms` and then reads the stacks of threads; each is given by its number in the
+    /// kernel and the address of its state in the interpreter.
     ///
-    /// Without the GIL, so that who holds it is seen where it is and not where it gives it away.
+    /// Releases the GIL, so that a thread is seen where it runs, not where it hands the GIL over.
     fn look(&self, py: Python<'_>, threads: Vec<(i32, u64)>, delay_ms: u64) -> Vec<Option<Look>> {
         let threads: Vec<_> = threads
             .into_iter()
@@ -82,7 +84,8 @@ impl StackSampler {
             .collect()
     }
 
-    /// The names of a function, empty where the library does not tell, and of the library.
+    /// Returns the names of the function at an address and of its library; the first is empty if
+    /// the library does not tell it.
     fn name(&self, py: Python<'_>, address: u64) -> (String, String) {
         py.detach(|| {
             let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,15 +1,15 @@
-//! Waits that a signal's handler can end, as those of Python's own locks.
+//! Waits that a signal handler can end, like those of Python's own locks.
 
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// Time that a wait lasts before the main thread checks for signals.
+/// Time between two checks of the main thread for signals.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// Waits without the GIL until `wait`, which is told how long, gives something.
+/// Releases the GIL and calls `wait`, with the time to wait, until it returns something.
 ///
-/// `timeout` `None` waits for as long as it takes; `Ok(None)` means that the time is over.
+/// A `timeout` of `None` means no timeout; returns `Ok(None)` after the timeout.
 ///
 /// # Errors
 ///
@@ -26,8 +26,10 @@ pub(crate) fn interruptibly<T: Send>(
     )
 }
 
-/// The same for a thread without the GIL, which it takes only where signals' handlers run: any
-/// other thread waits in one piece.
+/// Like [`interruptibly`], for a thread that does not hold the GIL.
+///
+/// It takes the GIL, to check for signals, only in the thread where signal handlers run; any other
+/// thread calls `wait` once, for the whole time.
 ///
 /// # Errors
 ///
@@ -36,7 +38,7 @@ pub(crate) fn interruptibly_detached<T>(
     timeout: Option<Duration>,
     mut wait: impl FnMut(Option<Duration>) -> Option<T>,
 ) -> PyResult<Option<T>> {
-    // After a short wait the interpreter looks by itself.
+    // After a short wait the interpreter checks for signals itself.
     if timeout.is_some_and(|timeout| timeout <= SLICE) || !runs_handlers() {
         return Ok(wait(timeout));
     }
@@ -47,8 +49,8 @@ pub(crate) fn interruptibly_detached<T>(
     )
 }
 
-/// Returns whether this is the main thread, of the interpreter as of the process, also after a
-/// fork.
+/// Returns whether signal handlers run in this thread: whether it is the main thread of the process
+/// and of the interpreter, also after a fork.
 fn runs_handlers() -> bool {
     rustix::thread::gettid() == rustix::process::getpid()
 }
@@ -72,14 +74,15 @@ fn in_slices<T>(
     }
 }
 
-/// A timeout in milliseconds; one that is over already does not wait.
+/// The duration of a timeout in milliseconds; 0 for a negative one.
 pub(crate) fn at_most(timeout_ms: i64) -> Option<Duration> {
     Some(Duration::from_millis(
         u64::try_from(timeout_ms).unwrap_or(0),
     ))
 }
 
-/// Calls `wait` without the GIL with a question that it asks now and then: whether to go on.
+/// Releases the GIL and calls `wait`, with a function that it calls now and then to learn whether
+/// to go on.
 ///
 /// # Errors
 ///

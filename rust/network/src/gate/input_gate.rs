@@ -135,7 +135,7 @@ impl InputGate {
     ///
     /// # Errors
     /// `IllegalState` if there is no such channel, it has ended or it is not known to be blocked;
-    /// `Cancelled` if the gate was closed.
+    /// `CancelTask` if the gate was closed.
     pub fn resume_consumption(&self, channel: usize) -> Result<()> {
         match self {
             Self::Single(gate) => gate.resume_consumption(channel),

@@ -320,8 +320,8 @@ impl SingleInputGate {
         }
     }
 
-    /// Tells the producers how large their buffers should be, if that has changed; the size told
-    /// last in bytes and the time that all in flight takes in milliseconds.
+    /// Tells the producers how large their buffers should be, if that has changed; returns the
+    /// latest size in bytes and the time, in milliseconds, to process the data in flight.
     pub(crate) fn debloat(&self, share: f64) -> Option<(u32, u64)> {
         let debloating = self.debloating.as_ref()?;
         let in_use = self.channels.iter().map(InputChannel::buffers_in_use).sum();
@@ -338,8 +338,8 @@ impl SingleInputGate {
         self.counts.received()
     }
 
-    /// Buffers that wait to be read, those of them that lie in the gate's own memory, and how many
-    /// of these there can be now.
+    /// Returns the number of buffers that wait to be read, how many of them lie in the gate's own
+    /// memory, and how many that memory can hold now.
     pub(crate) fn buffer_usage(&self) -> (usize, usize, usize) {
         let (mut queued, mut used, mut total) = (0, 0, 0);
         let mut floating = 0;

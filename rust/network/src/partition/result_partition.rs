@@ -390,7 +390,8 @@ impl ResultPartition {
         self.shared.task_events.next(timeout)
     }
 
-    /// Returns the time the writer has waited for buffers inside records: hard backpressure.
+    /// Returns the time that the writer has waited for buffers in the middle of records: hard back
+    /// pressure.
     #[must_use]
     pub fn hard_back_pressured(&self) -> Duration {
         self.waits.total()

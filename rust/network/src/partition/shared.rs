@@ -220,8 +220,8 @@ impl PartitionShared {
     /// Returns the waiting place of the writer, once there are readers over connections of
     /// `transport`.
     ///
-    /// See [`Waiting::remote`].
-    /// See [`Waiting::remote`].
+    /// # Errors
+    /// Those of [`Waiting::remote`].
     pub(crate) fn writer_at(&self, transport: &Arc<Transport>) -> Result<Arc<Waiting>> {
         let mut writer = self.writer.lock();
         if let Some(waiting) = &*writer {

@@ -1,4 +1,4 @@
-//! Time that a writer has waited for buffers: hard backpressure (internals M25).
+//! Time that a writer has waited for buffers: hard back pressure (internals M25).
 
 use std::time::{Duration, Instant};
 

@@ -23,7 +23,7 @@ use crate::wire::Message;
 /// Bytes read or written in one turn, before other connections have theirs.
 pub(super) const TURN_BYTES: usize = 4 << 20;
 
-/// State of a connection's life.
+/// Phase in a connection's life.
 pub(super) enum Phase {
     /// The socket is not connected yet.
     Connecting,
@@ -75,15 +75,15 @@ pub(super) struct Connection {
     pub(super) lookout: Lookout,
     /// True if the connection is in the I/O thread's list of work.
     pub(super) scheduled: bool,
-    /// When connecting or the handshake has taken too long.
+    /// Deadline of connecting, or of the handshake.
     pub(super) deadline: Option<Instant>,
-    /// When the handshake has, however often it is begun.
+    /// Deadline of the handshake, over all attempts.
     handshake_deadline: Option<Instant>,
-    /// True if it is the peer that has ended a connection which is not open.
+    /// True if the peer has ended the connection before it was open.
     pub(super) dropped_unopened: bool,
-    /// Number of times that this has happened.
+    /// Number of times that the peer has done so.
     pub(super) drops: u32,
-    /// When to dial again after it.
+    /// Time of the next attempt after it.
     pub(super) pause: Option<Instant>,
     /// Error on another thread that was sending; the I/O thread ends the connection.
     failure: Option<Error>,
@@ -114,7 +114,7 @@ impl Connection {
         connection
     }
 
-    /// Creates a connection that is being made.
+    /// Creates a connection whose socket is connecting.
     pub(super) fn connecting(token: usize, socket: Socket, peer: Peer, deadline: Instant) -> Self {
         let side = Side::Client(ClientChannels::default());
         Self::new(token, socket, peer, Phase::Connecting, side, deadline)
@@ -193,7 +193,7 @@ impl Connection {
     }
 
     /// Pauses a connection that the peer dropped before it was open, until it is dialled again.
-    ///  Queued frames and waiting channels remain.
+    /// Queued frames and waiting channels remain.
     pub(super) fn pause_until(&mut self, pause: Instant) {
         self.phase = Phase::Connecting;
         self.pause = Some(pause);
@@ -253,8 +253,8 @@ impl Connection {
         }
     }
 
-    /// Transmits a thread's news by one write, outside of the I/O thread; false if the I/O thread
-    /// must continue.
+    /// Sends what a thread has queued, in one write outside of the I/O thread; returns false if the
+    /// I/O thread must continue.
     pub(super) fn transmit_now(&mut self) -> bool {
         match self.phase {
             Phase::Open => {}
@@ -262,7 +262,7 @@ impl Connection {
             _ => return false,
         }
         if !self.writable {
-            // The poll will report room, and that turn takes the news.
+            // The poll will report room in the socket, and that turn sends the rest.
             return true;
         }
         if let Side::Server(readers) = &mut self.side {

@@ -387,7 +387,8 @@ fn one_receives_for_all_who_wait() {
     });
 }
 
-/// W-4, C-7: credit that the producer is in no want of is announced before the reader sleeps.
+/// W-4, C-7: credit held back because the producer has enough is announced before the reader
+/// sleeps.
 #[test]
 fn credit_that_was_put_off_is_announced() {
     loom::model(|| {

@@ -210,7 +210,7 @@ impl Transport {
             commands.push(command);
         } else {
             drop(commands);
-            // Nobody is left to serve a request; everything else has lost its object.
+            // A request must fail, as nobody serves it; the other commands have no effect any more.
             if let Command::RequestPartition(channel) = command {
                 channel.on_error(Error::CancelTask(
                     "the network environment is closed".into(),
@@ -249,13 +249,13 @@ impl Transport {
         }
     }
 
-    /// The I/O thread is about to end: what waits is dropped, what comes is refused.
+    /// Drops the waiting commands and refuses later ones, as the I/O thread is about to end.
     fn refuse_commands(&self) {
         let waiting = self.commands.lock().take();
         drop(waiting);
     }
 
-    /// Announces that the I/O thread is about to sleep; false when there is work after all.
+    /// Announces that the I/O thread is about to sleep; returns false if there is work after all.
     fn park(&self) -> bool {
         self.parked.swap(true, Ordering::SeqCst);
         if self.commands.lock().as_ref().is_none_or(Vec::is_empty) {

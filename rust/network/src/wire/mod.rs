@@ -1,4 +1,4 @@
-//! The wire protocol: what travels between two executors once both have proved the token.
+//! The wire protocol: the messages between two executors after both have proved the token.
 //!
 //! ```text
 //! frame   i32 total length incl. header | u32 magic 0xBADC0FFE | u8 message id | body
@@ -13,19 +13,19 @@
 //! 5   CloseRequest          C->P  -
 //! 6   AddCredit             C->P  i32 credit, receiver 16
 //! 7   ResumeConsumption     C->P  receiver 16
-//! 8   AckAllUserRecords     C->P  receiver 16
+//! 8   AckAllUserRecordsProcessed C->P receiver 16
 //! 9   BacklogAnnouncement   P->C  i32 backlog, receiver 16
 //! 10  NewBufferSize         C->P  i32 size, receiver 16
 //! 11  SegmentId             C->P  i32 subpartition, i32 segment, receiver 16
 //! 12  UseSharedMemory       C->P  -
-//! 13  BufferReference       P->C  the fields of a BufferResponse, i64 offset; no payload
+//! 13  BufferReference       P->C  the fields of a BufferResponse, u64 offset; no payload
 //! 14  ReturnReferences      C->P  i32 count
 //!
-//! error   three texts (class, message, traceback), each i32 length + UTF-8;
-//!         i32 number of causes, the same three texts for each
+//! error   u16 code | i32 length of the message | message in UTF-8
 //! ```
 //!
-//! The last three are of the same-host path only: see `docs/formats/same-host.md`.
+//! C is the consumer, P the producer.  Messages 11 to 14 belong to the same-host path: see
+//! `docs/formats/same-host.md`.
 //!
 //! Decoding never trusts a length: every frame kind has a limit, and a body must be consumed to
 //! its last byte.

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 pub(crate) use self::buffer::Buffer;
 use crate::errors::exception;
 
-/// Something that `recycle` or `close` takes away; it may wake a listener, so not under the GIL.
+/// A value that `recycle` or `close` drops, without the GIL as the drop may wake a listener.
 #[derive(Debug)]
 struct Held<T>(Mutex<Option<T>>);
 
@@ -34,7 +34,7 @@ impl<T: Send> Held<T> {
         }
     }
 
-    /// Lets go of it and says whether it was still there.
+    /// Drops the value; returns whether it was still there.
     fn release(&self, py: Python<'_>) -> bool {
         let taken = self.lock().take();
         py.detach(|| taken.map(drop).is_some())
@@ -55,7 +55,7 @@ fn buffer_error(py: Python<'_>, error: &BufferError) -> PyErr {
     }
 }
 
-/// The member of Python's `DataType` for a kind of content.
+/// The member of Python's `DataType` for a data type.
 fn data_type_object(py: Python<'_>, kind: DataType) -> PyResult<Bound<'_, PyAny>> {
     py.import("penstock.network.data_type")?
         .getattr("DataType")?
@@ -84,7 +84,7 @@ impl BufferBuilder {
 
 #[pymethods]
 impl BufferBuilder {
-    /// Most bytes it takes.
+    /// Largest number of bytes that it takes.
     #[getter]
     fn max_capacity(&self, py: Python<'_>) -> PyResult<usize> {
         self.builder.with(py, |builder| Ok(builder.max_capacity()))
@@ -115,7 +115,7 @@ impl BufferBuilder {
         self.builder.with(py, |builder| Ok(builder.is_finished()))
     }
 
-    /// Copies the bytes that fit, which are invisible until `commit`; returns their number.
+    /// Copies the bytes that fit and returns their number; readers see them after `commit`.
     fn append(&self, py: Python<'_>, data: PyBuffer<u8>) -> PyResult<usize> {
         let data = &data.to_vec(py)?;
         self.builder.with(py, |builder| {
@@ -148,7 +148,7 @@ impl BufferBuilder {
         self.builder.with(py, |builder| Ok(builder.finish()))
     }
 
-    /// Limits the bytes to `size`, but not below the written ones nor beyond the segment.
+    /// Limits the buffer to `size` bytes, at least those written and at most the segment's.
     fn trim(&self, py: Python<'_>, size: i64) -> PyResult<()> {
         self.builder.with(py, |builder| {
             builder.trim(usize::try_from(size).unwrap_or(0));
@@ -156,7 +156,7 @@ impl BufferBuilder {
         })
     }
 
-    /// Makes the reading end, starting where the writer stands now.
+    /// Creates the reading end, starting at the writer's position.
     fn create_buffer_consumer(&self, py: Python<'_>) -> PyResult<BufferConsumer> {
         self.builder.with(py, |builder| {
             builder
@@ -166,7 +166,7 @@ impl BufferBuilder {
         })
     }
 
-    /// Makes the reading end, starting at the first byte.
+    /// Creates the reading end, starting at the first byte.
     fn create_buffer_consumer_from_beginning(&self, py: Python<'_>) -> PyResult<BufferConsumer> {
         self.builder.with(py, |builder| {
             builder
@@ -203,7 +203,7 @@ impl BufferConsumer {
 
 #[pymethods]
 impl BufferConsumer {
-    /// Makes the finished consumer of an event.
+    /// Creates the finished consumer of an event.
     #[staticmethod]
     fn of_event(event: Vec<u8>, data_type: i64) -> PyResult<Self> {
         let kind = u8::try_from(data_type)
@@ -219,7 +219,7 @@ impl BufferConsumer {
         }
     }
 
-    /// Leading bytes that belong to a record begun in an earlier buffer.
+    /// Number of leading bytes that belong to a record begun in an earlier buffer.
     #[getter]
     fn partial_record_length(&self, py: Python<'_>) -> PyResult<usize> {
         self.held.with(py, |held| Ok(held.partial_record_length))
@@ -253,14 +253,14 @@ impl BufferConsumer {
         self.held.with(py, |held| Ok(held.consumer.written_bytes()))
     }
 
-    /// The kind of the content.
+    /// Data type of the content.
     #[getter]
     fn data_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let kind = self.held.with(py, |held| Ok(held.consumer.data_type()))?;
         data_type_object(py, kind)
     }
 
-    /// Returns whether it carries records.
+    /// Returns whether the buffer carries records.
     #[getter]
     fn is_buffer(&self, py: Python<'_>) -> PyResult<bool> {
         self.held
@@ -273,13 +273,13 @@ impl BufferConsumer {
             .with(py, |held| Ok(Buffer::shared(held.consumer.build())))
     }
 
-    /// Passes over up to `count` published bytes; returns how many that were.
+    /// Skips up to `count` published bytes; returns the number skipped.
     fn skip(&self, py: Python<'_>, count: i64) -> PyResult<usize> {
         let count = position(count)?;
         self.held.with(py, |held| Ok(held.consumer.skip(count)))
     }
 
-    /// Skips the leading partial record; False if it goes on in the next buffer.
+    /// Skips the leading partial record; returns False if it goes on in the next buffer.
     fn skip_partial_record(&self, py: Python<'_>) -> PyResult<bool> {
         self.held.with(py, |held| Ok(held.skip_partial_record()))
     }

@@ -16,7 +16,7 @@ fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Something that `close` takes away.
+/// A value that `close` drops.
 #[derive(Debug)]
 struct Open<T>(Mutex<Option<T>>);
 
@@ -55,7 +55,7 @@ pub(crate) struct FileChannelId {
 
 #[pymethods]
 impl FileChannelId {
-    /// The path; the file exists once a writer was made.
+    /// The path; the file exists once a writer is created.
     #[getter]
     fn path(&self) -> PyResult<String> {
         let path = self.id.path().to_str().map(str::to_owned);
@@ -69,7 +69,7 @@ impl FileChannelId {
     }
 }
 
-/// Hands out paths that differ in a counter, in turn over the directories.
+/// An iterator over paths that differ in a counter, in each directory in turn.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct FileChannelEnumerator {
@@ -88,7 +88,7 @@ impl FileChannelEnumerator {
     }
 }
 
-/// Owns temporary directories, names files in them and does their reading and writing.
+/// Owns temporary directories, and names, reads and writes the files in them.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct IOManager {
@@ -97,7 +97,7 @@ pub(crate) struct IOManager {
 
 #[pymethods]
 impl IOManager {
-    /// Makes a directory of its own below each of the given ones and starts their threads.
+    /// Creates a directory below each of the given ones and starts a thread for each.
     #[new]
     fn new(py: Python<'_>, temp_directories: Vec<PathBuf>) -> PyResult<Self> {
         if temp_directories.is_empty() {
@@ -121,7 +121,7 @@ impl IOManager {
         })
     }
 
-    /// The path of one file, in the next directory in turn.
+    /// Returns the path of one file, in the next directory in turn.
     fn create_channel(&self) -> PyResult<FileChannelId> {
         self.manager.with(|manager| {
             Ok(FileChannelId {
@@ -130,7 +130,7 @@ impl IOManager {
         })
     }
 
-    /// Paths that belong together: a counter in their names, in turn over the directories.
+    /// Returns an iterator over paths that differ in a counter, in each directory in turn.
     fn create_channel_enumerator(&self) -> PyResult<FileChannelEnumerator> {
         self.manager.with(|manager| {
             Ok(FileChannelEnumerator {
@@ -200,7 +200,7 @@ impl IOManager {
         })
     }
 
-    /// Reads a file of `num_blocks` blocks of `block_size` bytes, removes it and returns them.
+    /// Reads and removes a file of `num_blocks` blocks of `block_size` bytes; returns the blocks.
     #[pyo3(signature = (channel, num_blocks, block_size, *, synchronous = false))]
     fn read_bulk(
         &self,
@@ -222,7 +222,7 @@ impl IOManager {
         Ok(read.into_iter().map(bytes).collect())
     }
 
-    /// Ends the threads after the queued requests, and removes the directories with all files.
+    /// Ends the threads after the queued requests, and removes the directories and their files.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.manager.take(memory::IoManager::close))
     }
@@ -253,7 +253,7 @@ impl BufferFileWriter {
         py.detach(|| self.writer.take(|writer| writer.close().map(drop)))
     }
 
-    /// Waits until nothing is under way and removes the file.
+    /// Waits for the requests under way and removes the file.
     fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.writer.take(memory::BufferFileWriter::close_and_delete))
     }
@@ -264,17 +264,17 @@ impl BufferFileWriter {
 #[derive(Debug)]
 pub(crate) struct BufferFileReader {
     reader: Open<memory::BufferFileReader>,
-    /// Result of each request; a request that failed hangs up.
+    /// The result of each request; a failed request closes its channel.
     requested: Mutex<VecDeque<Receiver<Option<Buffer>>>>,
 }
 
 #[pymethods]
 impl BufferFileReader {
-    /// Asks for the next buffer, which has `capacity` bytes at most.
+    /// Requests the next buffer, of at most `capacity` bytes.
     fn request(&self, py: Python<'_>, capacity: usize) -> PyResult<()> {
         let (sender, receiver) = sync_channel(1);
         let callback = Box::new(move |buffer| {
-            // Nobody waits any more when the reader is gone.
+            // The send fails if the reader is gone, when nobody waits.
             let _ = sender.send(buffer);
         });
         py.detach(|| {
@@ -285,7 +285,7 @@ impl BufferFileReader {
         Ok(())
     }
 
-    /// Waits for the buffer of the oldest request: data type and bytes, None at the file's end.
+    /// Waits for the oldest request; returns the buffer's data type and bytes, None at the end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(u8, Bound<'py, PyBytes>)>> {
         let Some(receiver) = locked(&self.requested).pop_front() else {
             return Err(exception(
@@ -308,12 +308,12 @@ impl BufferFileReader {
         }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits for the requests under way.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.reader.take(memory::BufferFileReader::close))
     }
 
-    /// Waits until nothing is under way and removes the file.
+    /// Waits for the requests under way and removes the file.
     fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.reader.take(memory::BufferFileReader::close_and_delete))
     }
@@ -332,7 +332,7 @@ impl BlockChannelWriter {
     fn write_block(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
         py.detach(|| {
             self.writer.with(|writer| {
-                // The block of an earlier call serves again if it is large enough.
+                // Reuse the block of an earlier call if it is large enough.
                 let mut block = writer
                     .returned_block()
                     .filter(|block| block.capacity() >= data.len())
@@ -351,7 +351,7 @@ impl BlockChannelWriter {
         py.detach(|| self.writer.take(|writer| writer.close().map(drop)))
     }
 
-    /// Waits until nothing is under way and removes the file.
+    /// Waits for the requests under way and removes the file.
     fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             self.writer
@@ -369,7 +369,7 @@ pub(crate) struct BlockChannelReader {
 
 #[pymethods]
 impl BlockChannelReader {
-    /// Asks for the next `size` bytes.
+    /// Requests the next `size` bytes.
     fn request(&self, py: Python<'_>, size: usize) -> PyResult<()> {
         py.detach(|| {
             self.reader
@@ -377,7 +377,7 @@ impl BlockChannelReader {
         })
     }
 
-    /// Waits for everything asked for and returns the oldest block that was not returned.
+    /// Waits for all requests and returns the oldest block not returned yet.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let block = py.detach(|| {
             self.reader.with(|reader| {
@@ -391,12 +391,12 @@ impl BlockChannelReader {
         }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits for the requests under way.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.reader.take(memory::BlockChannelReader::close))
     }
 
-    /// Waits until nothing is under way and removes the file.
+    /// Waits for the requests under way and removes the file.
     fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             self.reader

@@ -19,22 +19,22 @@ use crate::errors::segment_error;
 /// The Python objects of a segment that is not freed.
 #[derive(Debug)]
 struct Memory {
-    /// A bytearray for a segment on the heap; what views of it keep alive.
+    /// The object that owns the memory and that views keep alive; a bytearray on the heap.
     array: Py<PyAny>,
-    /// The segment's part of it.
+    /// The segment's part of that memory.
     view: Py<PyAny>,
 }
 
 /// Bytes on the heap or off it, with checked random access.
 ///
-/// They are those of a Python object, so that whoever holds an array or a view shares them.
+/// A Python object owns the bytes, so its arrays and views share them.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct MemorySegment {
     segment: Mutex<penstock_memory::MemorySegment>,
     memory: Mutex<Option<Memory>>,
     owner: Option<Py<PyAny>>,
-    /// Called once, after the memory is freed and without the lock: it may look at the segment.
+    /// Called once, after the memory is freed.  Called without the lock, as it may use the segment.
     cleaner: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -95,7 +95,7 @@ impl MemorySegment {
         Self::share(&mapping, Some(size), kind, owner)
     }
 
-    /// Returns the part that `choose` takes of the Python objects, if `check` allows it.
+    /// Returns the Python object that `choose` selects, if `check` succeeds.
     fn give<'py>(
         &self,
         py: Python<'py>,
@@ -106,7 +106,7 @@ impl MemorySegment {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         match memory.as_ref() {
             Some(memory) => Ok(choose(memory).bind(py).clone()),
-            // Another thread has freed it between the two.
+            // Another thread has freed it since the check.
             None => Err(segment_error(py, &SegmentError::Freed { which: "segment" })),
         }
     }
@@ -120,13 +120,13 @@ impl MemorySegment {
         self.segment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the two share a byte.
+    /// Returns whether the two segments share a byte.
     fn overlaps(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.lock().overlaps(&other.lock())
     }
 
-    /// Calls `act` with both segments of an operation; if the two share bytes, then `other` is a
-    /// copy as it was before.
+    /// Calls `act` with both segments of an operation; if they share bytes, with a copy of
+    /// `other`.
     fn with_other<R>(
         &self,
         py: Python<'_>,
@@ -136,7 +136,7 @@ impl MemorySegment {
             &mut penstock_memory::MemorySegment,
         ) -> Result<R, SegmentError>,
     ) -> PyResult<R> {
-        // The GIL is held, so no other thread can be taking the two the other way round.
+        // The GIL is held, so no other thread can be locking the two in the opposite order.
         let result = if self.overlaps(other) {
             let copy = other.copy();
             copy.and_then(|mut copy| act(&mut self.lock(), &mut copy))
@@ -146,7 +146,7 @@ impl MemorySegment {
         result.map_err(|error| segment_error(py, &error))
     }
 
-    /// A segment of the same bytes that shares none.
+    /// A segment with a copy of the bytes.
     fn copy(&self) -> Result<penstock_memory::MemorySegment, SegmentError> {
         let segment = self.lock();
         let mut bytes = vec![0; segment.size()];
@@ -166,7 +166,7 @@ fn part<'py>(
     view.get_item(range)
 }
 
-/// A negative index is outside of every segment, like one that is too large.
+/// The position of an index; a negative index is out of bounds, like one that is too large.
 fn position(index: i64) -> usize {
     index.cast_unsigned() as usize
 }
@@ -215,13 +215,13 @@ impl MemorySegment {
         }
     }
 
-    /// Makes a segment of the four big-endian bytes of `value`.
+    /// Creates a segment of the four big-endian bytes of `value`.
     #[staticmethod]
     fn wrap_int(py: Python<'_>, value: i32) -> PyResult<Self> {
         Self::copy_of(py, &value.to_be_bytes())
     }
 
-    /// Allocates memory off the heap that gives no views; `cleaner` is called once by `free`.
+    /// Allocates memory off the heap without views; `free` calls `cleaner` once.
     #[staticmethod]
     fn allocate_unsafe(py: Python<'_>, size: usize, cleaner: Py<PyAny>) -> PyResult<Self> {
         let mut segment = Self::map(py, size, ForeignKind::Unsafe, None)?;
@@ -229,7 +229,7 @@ impl MemorySegment {
         Ok(segment)
     }
 
-    /// The object that was attached.
+    /// The `owner` passed when the segment was created.
     #[getter]
     fn owner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.owner.as_ref().map(|owner| owner.clone_ref(py))
@@ -253,11 +253,11 @@ impl MemorySegment {
         let check =
             |segment: &mut penstock_memory::MemorySegment| segment.off_heap_buffer().map(drop);
         let view = self.give(py, check, |memory| &memory.view)?;
-        // Their own: a view can be released.
+        // A new view for each caller, who may release it.
         part(&view, 0, self.size())
     }
 
-    /// Length in bytes; readable after `free`.
+    /// Length in bytes, also after `free`.
     #[getter]
     fn size(&self) -> usize {
         self.lock().size()
@@ -284,7 +284,7 @@ impl MemorySegment {
             .map_err(|error| segment_error(py, &error))?;
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let freed = memory.take();
-        // What is dropped may run Python code, which may look at the segment.
+        // Dropping these may run Python code, which may use the segment.
         drop(memory);
         drop(freed);
         match self.take_cleaner() {
@@ -307,7 +307,7 @@ impl MemorySegment {
             .map_err(|error| segment_error(py, &error))
     }
 
-    /// A view of a range, which memory for unsafe use does not give.
+    /// Returns a view of a range; memory from `allocate_unsafe` has none.
     fn wrap_range<'py>(
         &self,
         py: Python<'py>,
@@ -321,7 +321,7 @@ impl MemorySegment {
         part(&view, offset, length)
     }
 
-    /// Exports the bytes of a segment that gives views; they outlive `free`.
+    /// Exports the bytes of a segment that has views; they outlive `free`.
     ///
     /// # Safety
     ///
@@ -337,12 +337,12 @@ impl MemorySegment {
                 "there is no buffer structure to fill",
             ));
         }
-        // SAFETY: `view` points to the caller's structure; a failed export has no object.
+        // SAFETY: `view` points to the caller's structure, whose object is null after an error.
         unsafe { (*view).obj = null_mut() };
         let check = |segment: &mut penstock_memory::MemorySegment| segment.wrap(0, 0).map(drop);
         let shared = slf.get().give(py, check, |memory| &memory.view)?;
-        // SAFETY: `view` is the caller's.  The export is that of the shared view, which becomes
-        // the structure's object, keeps the bytes in place and is released in its stead.
+        // SAFETY: `view` is the caller's.  The shared view exports the bytes: it becomes the
+        // structure's object, keeps the bytes in place, and is released instead of the segment.
         match unsafe { ffi::PyObject_GetBuffer(shared.as_ptr(), view, flags) } {
             0 => Ok(()),
             _ => Err(PyErr::fetch(py)),
@@ -421,7 +421,7 @@ impl MemorySegment {
         Ok(moved)
     }
 
-    /// Writes `length` bytes at `index` to a binary file or what behaves like one.
+    /// Writes `length` bytes at `index` to a binary file or an object with its `write`.
     fn get_to_output(
         &self,
         py: Python<'_>,
@@ -437,7 +437,7 @@ impl MemorySegment {
         Ok(())
     }
 
-    /// Reads `length` bytes from a binary file, or what behaves like one, to `index`.
+    /// Reads `length` bytes to `index` from a binary file or an object with its `read`.
     fn put_from_input(
         &self,
         py: Python<'_>,
@@ -474,7 +474,7 @@ impl MemorySegment {
         })
     }
 
-    /// Exchanges `count` bytes with another segment; nothing moves when it raises.
+    /// Exchanges `count` bytes with another segment; if it raises, both are unchanged.
     fn swap_bytes(
         &self,
         py: Python<'_>,
@@ -498,7 +498,7 @@ impl MemorySegment {
             Ok(moved)
         })?;
         if overlap {
-            // They came to a copy; where the two overlap, what `other` receives wins.
+            // `other` was a copy: write it back.  Where the two overlap, the bytes of `other` win.
             other
                 .lock()
                 .put_bytes(theirs_at, &swapped, 0, count)
@@ -507,7 +507,7 @@ impl MemorySegment {
         Ok(())
     }
 
-    /// Compares as unsigned bytes; with two lengths a common prefix decides for the shorter.
+    /// Compares as unsigned bytes; of two lengths with a common prefix, the shorter is smaller.
     #[pyo3(signature = (other, offset, other_offset, length, other_length = None))]
     fn compare(
         &self,
@@ -552,7 +552,7 @@ impl Drop for MemorySegment {
         if let Some(cleaner) = self.take_cleaner() {
             Python::attach(|py| {
                 if let Err(error) = cleaner.call0(py) {
-                    // Nobody is there to raise it for.
+                    // There is no caller to raise it to.
                     error.write_unraisable(py, Some(cleaner.bind(py)));
                 }
             });

@@ -1,5 +1,5 @@
-//! The older interface: memory, pools, buffers, temporary files and records, each by itself.  Tasks
-//! and their operators use the environment and the C functions.
+//! The older interface: memory, pools, buffers, temporary files and records as separate classes.
+//! Tasks and their operators use the environment and the C functions instead.
 
 pub(crate) mod buffers;
 pub(crate) mod io_manager;

@@ -11,12 +11,16 @@ use super::buffers::{Buffer, BufferBuilder};
 use crate::errors::{exception, pool_error};
 use crate::waiting::{interruptibly, unless_interrupted};
 
-/// A number of segments or the like; a negative one is a mistake.
+/// Checks a number of segments, bytes or the like.
+///
+/// # Errors
+///
+/// `ValueError` for a negative number.
 fn amount(what: &str, value: i64) -> PyResult<usize> {
     usize::try_from(value).map_err(|_| PyValueError::new_err(format!("{what} of {value}")))
 }
 
-/// Completed when the pool it came from has become available, or was destroyed.
+/// A future that completes when its pool becomes available or is destroyed.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct AvailabilityFuture {
@@ -25,16 +29,16 @@ pub(crate) struct AvailabilityFuture {
 
 #[pymethods]
 impl AvailabilityFuture {
-    /// Returns whether it is completed.
+    /// Returns whether the future is complete.
     #[getter]
     fn is_done(&self) -> bool {
         self.future.is_done()
     }
 
-    /// Waits until it is completed; False when the time is over.
+    /// Waits until the future completes; returns False after the timeout.
     #[pyo3(signature = (timeout_seconds = None))]
     fn wait(&self, py: Python<'_>, timeout_seconds: Option<f64>) -> PyResult<bool> {
-        // A time that is over does not wait, and one beyond all clocks has no end.
+        // A negative time does not wait; one too large for the clock is no timeout.
         let timeout = timeout_seconds
             .map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
         let done = interruptibly(py, timeout, |slice| {
@@ -43,12 +47,12 @@ impl AvailabilityFuture {
         Ok(done.is_some())
     }
 
-    /// Calls `callback` upon completion, at once if it is completed already.
+    /// Calls `callback` when the future completes, or at once if it is complete.
     fn add_callback(&self, callback: Py<PyAny>) {
         self.future.on_done(Box::new(move || {
             Python::attach(|py| {
                 if let Err(error) = callback.call0(py) {
-                    // Nobody is there to raise it for.
+                    // There is no caller to raise it to.
                     error.write_unraisable(py, Some(callback.bind(py)));
                 }
             });
@@ -56,7 +60,7 @@ impl AvailabilityFuture {
     }
 }
 
-/// A segment for exclusive use; the garbage collector returns it too.
+/// A segment for exclusive use; returned to its pool at the latest when it is garbage-collected.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct PooledSegment {
@@ -81,9 +85,9 @@ impl memory::BufferListener for Listener {
                 Ok((_, Ok(true))) => Ok(()),
                 Ok((offered, Ok(false))) => offered.get().take_unique().map_or(Ok(()), Err),
                 Ok((offered, Err(error))) => {
-                    // Whoever raises has not taken it, though the traceback may still hold it.
+                    // A listener that raises has not taken it; a traceback may still hold it.
                     offered.get().discard(py);
-                    // Nobody is there to raise it for.
+                    // There is no caller to raise it to.
                     error.write_unraisable(py, Some(self.0.bind(py)));
                     Ok(())
                 }
@@ -137,7 +141,7 @@ impl NetworkBufferPool {
         self.pool.total_segments()
     }
 
-    /// Segments that nobody holds.
+    /// Number of segments that nobody holds.
     #[getter]
     fn available_segments(&self) -> usize {
         self.pool.available_segments()
@@ -167,7 +171,7 @@ impl NetworkBufferPool {
         self.pool.is_destroyed()
     }
 
-    /// Completed while a segment is free.
+    /// A future that is complete while a segment is free.
     #[getter]
     fn available_future(&self) -> AvailabilityFuture {
         AvailabilityFuture {
@@ -175,12 +179,13 @@ impl NetworkBufferPool {
         }
     }
 
-    /// A sentence for the log if the usage crossed 100 % since the last call, either way.
+    /// Returns a sentence for the log if the usage has crossed 100 % since the last call, in either
+    /// direction.
     fn usage_message(&self) -> Option<String> {
         self.pool.usage_message()
     }
 
-    /// Makes a local pool, without an upper limit unless one is given.
+    /// Creates a local pool, by default without an upper limit.
     #[pyo3(signature = (
         min_segments,
         max_segments = None,
@@ -254,7 +259,7 @@ impl NetworkBufferPool {
         Ok(())
     }
 
-    /// Destroys every local pool lazily.
+    /// Destroys all local pools as `lazy_destroy` does.
     fn destroy_all_buffer_pools(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.pool.destroy_all_buffer_pools())
             .map_err(|error| pool_error(py, &error))
@@ -290,7 +295,7 @@ impl LocalBufferPool {
 
 #[pymethods]
 impl LocalBufferPool {
-    /// Segments the pool may have now, overdraft apart.
+    /// Number of segments that the pool may have now, without overdraft.
     #[getter]
     fn num_buffers(&self) -> usize {
         self.pool.num_buffers()
@@ -302,7 +307,7 @@ impl LocalBufferPool {
         self.pool.requested_segments()
     }
 
-    /// Segments that lie ready.
+    /// Number of segments ready for use.
     #[getter]
     fn available_segments(&self) -> usize {
         self.pool.available_segments()
@@ -320,13 +325,13 @@ impl LocalBufferPool {
         self.pool.is_destroyed()
     }
 
-    /// Returns whether a segment lies ready and no subpartition is at its quota.
+    /// Returns whether a segment is ready and no subpartition is at its quota.
     #[getter]
     fn is_available(&self) -> bool {
         self.pool.is_available()
     }
 
-    /// Completed while that is so, and for good once the pool is destroyed.
+    /// A future that is complete while the pool is available, and once it is destroyed.
     #[getter]
     fn available_future(&self) -> AvailabilityFuture {
         AvailabilityFuture {
@@ -352,7 +357,7 @@ impl LocalBufferPool {
         Ok(buffer.map(BufferBuilder::make))
     }
 
-    /// Returns a builder, waiting for one.
+    /// Waits for a buffer and returns its builder.
     #[pyo3(signature = (channel = -1), text_signature = "($self, channel=-1)")]
     fn request_builder_blocking(&self, py: Python<'_>, channel: i64) -> PyResult<BufferBuilder> {
         let channel = self.subpartition(channel)?;
@@ -370,12 +375,13 @@ impl LocalBufferPool {
         }
     }
 
-    /// Queues a listener for one buffer; False if one is at hand or none will ever be.
+    /// Queues a listener for one buffer; returns False if a buffer is ready or the pool is
+    /// destroyed.
     fn add_buffer_listener(&self, listener: Py<PyAny>) -> bool {
         self.pool.add_buffer_listener(Arc::new(Listener(listener)))
     }
 
-    /// Changes the number of segments the pool may have, overdraft apart.
+    /// Changes the number of segments that the pool may have, without overdraft.
     fn set_num_buffers(&self, py: Python<'_>, count: i64) -> PyResult<()> {
         let count = amount("a size", count)?;
         py.detach(|| self.pool.set_num_buffers(count))
@@ -389,7 +395,7 @@ impl LocalBufferPool {
             .map_err(|error| pool_error(py, &error))
     }
 
-    /// Returns the free segments, refuses further requests, and wakes waiting threads.
+    /// Returns the free segments, refuses further requests and wakes the waiting threads.
     fn lazy_destroy(&self, py: Python<'_>) {
         py.detach(|| self.pool.lazy_destroy());
     }

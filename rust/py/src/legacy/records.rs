@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::errors::network_error;
 
-/// The bytes of an object: in place if they cannot change meanwhile, else a copy of them.
+/// The bytes of an object: borrowed if they cannot change, else a copy.
 fn contents<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     match object.cast::<PyBytes>() {
         Ok(bytes) => Ok(Cow::Borrowed(bytes.as_bytes())),
@@ -28,7 +28,7 @@ fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Frames one record at a time and hands it out piece by piece.
+/// Frames one record at a time; `take` returns it piece by piece.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct RecordSerializer {
@@ -44,20 +44,20 @@ impl RecordSerializer {
         }
     }
 
-    /// Returns whether bytes of the present record are still to be copied.
+    /// Returns whether the record has bytes that `take` has not returned.
     #[getter]
     fn has_serialized_data(&self) -> bool {
         locked(&self.state).has_serialized_data()
     }
 
-    /// Takes the next record; IllegalStateError while the one before it is pending.
+    /// Frames a record; raises IllegalStateError while the one before it is pending.
     fn add_record(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<()> {
         locked(&self.state)
             .add_record(&contents(payload)?)
             .map_err(|error| network_error(py, &error))
     }
 
-    /// Takes up to `limit` of the pending bytes.
+    /// Returns up to `limit` of the pending bytes and removes them.
     fn take<'py>(&self, py: Python<'py>, limit: usize) -> Bound<'py, PyBytes> {
         let mut state = locked(&self.state);
         let count = state.pending().len().min(limit);
@@ -67,7 +67,7 @@ impl RecordSerializer {
     }
 }
 
-/// Cuts the buffers of one channel back into records.
+/// Reads the records from the buffers of one channel.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct RecordDeserializer {
@@ -92,13 +92,13 @@ impl RecordDeserializer {
         }
     }
 
-    /// Returns whether a record was begun and not ended.
+    /// Returns whether the last record is incomplete.
     #[getter]
     fn has_pending_bytes(&self) -> bool {
         locked(&self.state).has_pending()
     }
 
-    /// Returns the payloads that end in `buffer`; keeps the bytes of one that does not.
+    /// Returns the payloads that end in `buffer`; keeps the bytes of an incomplete one.
     fn records_of<'py>(
         &self,
         py: Python<'py>,
@@ -122,7 +122,7 @@ impl RecordDeserializer {
         Ok(records)
     }
 
-    /// Returns the pending bytes as they came, to be replayed to a fresh deserializer.
+    /// Returns the pending bytes as received, to feed them to a new deserializer.
     fn unconsumed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = locked(&self.state)
             .unconsumed()

@@ -52,8 +52,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once; how many bytes came and whether there was room for no more, `None` when the
-    /// socket has nothing for now.
+    /// Reads once; returns the number of bytes and whether they filled the buffer, or `None` if the
+    /// socket has no data now.
     fn read_once(&mut self) -> Result<Option<(usize, bool)>> {
         loop {
             match self.inbound.read(&mut self.socket) {
@@ -70,8 +70,8 @@ impl Connection {
         }
     }
 
-    /// Lets a waiting thread receive, at most for one turn.  The reader of a gate answers with
-    /// credits that the producer may need; the writer of a partition sends what credits allow.
+    /// Receives for at most one turn, on a waiting thread.  The reader of a gate also sends credits
+    /// that the producer may need; the writer of a partition sends what its credits allow.
     pub(in crate::transport) fn receive_now(&mut self) -> Received {
         if !matches!(self.phase, Phase::Open) || self.failure.is_some() {
             return Received::Failed;
@@ -80,12 +80,12 @@ impl Connection {
         match &mut self.side {
             Side::Client(channels) => {
                 channels.announce_gates();
-                // The I/O thread does it at a tick, unless credits are sent before.
+                // The I/O thread returns them at a tick, unless credits are sent before.
                 if !self.lookout.ticks() || !self.outbound.is_empty() || channels.owes_many() {
                     channels.return_references(&mut self.outbound);
                 }
             }
-            // It is sent below, and the I/O thread need not look out for more of it.
+            // The data is sent below, so the I/O thread need not look for it.
             Side::Server(readers) => {
                 readers.take_moved();
                 self.lookout.leave_to_writers();
@@ -133,8 +133,8 @@ impl Connection {
         }
     }
 
-    /// Handles the bytes that were read, of a producer's frames at most `left`, which it reduces by
-    /// the handled ones; returns the number of bytes that were copied without the socket.
+    /// Handles the bytes read so far.  Handles at most `left` frames of a producer and reduces
+    /// `left` by their number.  Returns the number of bytes copied without the socket.
     fn handle_frames(&mut self, left: &mut usize) -> Result<usize> {
         match &mut self.side {
             Side::Client(channels) => {

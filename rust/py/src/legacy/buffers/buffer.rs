@@ -1,4 +1,4 @@
-//! `penstock._core.Buffer`: a part of a segment and the count of references that keeps it.
+//! `penstock._core.Buffer`: a part of a segment, kept by a count of references.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -12,14 +12,14 @@ use pyo3::types::PyMemoryView;
 
 use super::{Held, buffer_error, data_type_object, gone, position};
 
-/// One handle on a segment: the only one, which may write, or one of several.
+/// A handle on a segment: the only one, which may write, or one of several.
 #[derive(Debug)]
 enum Handle {
     Unique(UniqueBuffer),
     Shared(memory::Buffer),
 }
 
-/// View of a Python object on a segment.
+/// The part of a segment that a Python object shows.
 #[derive(Debug)]
 struct Part {
     handle: Handle,
@@ -76,13 +76,13 @@ impl Part {
     }
 }
 
-/// A buffer and its slices, which one count of references keeps.
+/// A buffer and its slices, kept by one count of references.
 #[derive(Debug)]
 struct Family {
     references: usize,
     /// Number of views of the bytes that Python objects hold.
     exports: usize,
-    /// Of each object its part, until the object is gone.
+    /// The part of each object, None once the object is gone.
     parts: Vec<Option<Part>>,
 }
 
@@ -98,7 +98,7 @@ impl Family {
     }
 }
 
-/// A buffer or a slice of one: they share a count of references, and at 0 the segment goes back.
+/// A buffer or a slice of one.  They share a count of references; at 0 the segment is returned.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -127,7 +127,7 @@ impl Buffer {
         }
     }
 
-    /// The buffer as it came, if nobody has shared or recycled it.
+    /// The original buffer, if nobody has shared or recycled it.
     pub(crate) fn take_unique(&self) -> Option<UniqueBuffer> {
         let mut held = self.family.lock();
         let family = held.as_mut().filter(|family| family.references == 1)?;
@@ -232,14 +232,14 @@ impl Buffer {
         self.with_part(py, |part| Ok(part.size()))
     }
 
-    /// Says how many bytes there are; once the buffer is shared they can only get fewer.
+    /// Sets the number of bytes; once the buffer is shared it can only shrink.
     #[setter]
     fn set_size(&self, py: Python<'_>, size: i64) -> PyResult<()> {
         let size = position(size)?;
         self.with_part(py, |part| part.set_size(size))
     }
 
-    /// Returns the number of bytes that were read.
+    /// Returns the number of bytes already read.
     #[getter]
     fn reader_index(&self, py: Python<'_>) -> PyResult<usize> {
         self.look(py, |_| 0, memory::Buffer::reader_index)
@@ -255,7 +255,7 @@ impl Buffer {
         })
     }
 
-    /// Returns the number of bytes that are not read yet.
+    /// Returns the number of bytes not read yet.
     #[getter]
     fn readable_bytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.look(py, UniqueBuffer::size, |buffer| buffer.readable().len())
@@ -267,7 +267,7 @@ impl Buffer {
         self.look(py, |_| 0, memory::Buffer::memory_segment_offset)
     }
 
-    /// The kind of the content.
+    /// Data type of the content.
     #[getter]
     fn data_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let kind = self.look(py, |_| DataType::DataBuffer, memory::Buffer::data_type)?;
@@ -297,7 +297,7 @@ impl Buffer {
         })
     }
 
-    /// Returns whether the segment went back.
+    /// Returns whether the segment was returned to its pool.
     #[getter]
     fn is_recycled(&self) -> bool {
         self.family.lock().is_none()
@@ -324,7 +324,7 @@ impl Buffer {
                 "there is no buffer structure to fill",
             ));
         }
-        // SAFETY: `view` points to the caller's structure; a failed export has no object.
+        // SAFETY: `view` points to the caller's structure, whose object is null after an error.
         unsafe { (*view).obj = null_mut() };
         let this = slf.get();
         let exported = this.with_shared(py, |buffer| Ok(Box::new(buffer.clone())))?;
@@ -349,7 +349,7 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// `view` was filled by `__getbuffer__` and is released once.
+    /// `__getbuffer__` has filled `view`, which is released only once.
     unsafe fn __releasebuffer__(&self, py: Python<'_>, view: *mut ffi::Py_buffer) {
         // SAFETY: `view` is the structure that `__getbuffer__` has filled.
         let boxed = unsafe { (*view).internal };
@@ -371,7 +371,7 @@ impl Buffer {
         Ok(slf)
     }
 
-    /// A read-only slice that shares the count of references; none is added.
+    /// Returns a read-only slice that shares the count of references, without adding one.
     fn slice(&self, py: Python<'_>, offset: i64, length: i64) -> PyResult<Self> {
         let (offset, length) = (position(offset)?, position(length)?);
         let slice = self.with_shared(py, |buffer| {
