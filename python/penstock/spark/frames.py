@@ -28,7 +28,7 @@ from penstock.spark.session import is_local
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.datastream.data_stream import DataStream
+    from penstock.datastream.data_stream.stream import DataStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 #: Types by Spark's type names.

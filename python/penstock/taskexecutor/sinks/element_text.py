@@ -43,7 +43,7 @@ def printed_text(context: OperatorContext) -> Callable[[Any], str]:
     return text_of_elements(context)
 
 
-def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
+def text_of_elements(context: OperatorContext) -> Callable[[object], str]:
     """Return the function that formats the records of a sink.
 
     Records without a declared type are any Python values, and have Python's text.

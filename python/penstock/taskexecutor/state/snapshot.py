@@ -63,7 +63,7 @@ class OperatorSnapshot:
     log: tuple[LogSegment, ...] = ()
     database: Mapping[str, Any] = field(default_factory=dict)
 
-    def entries(self, name: str) -> dict[int, list[tuple[Any, Any, Any]]]:
+    def entries(self, name: str) -> dict[int, list[tuple[object, object, object]]]:
         """Return the entries of a keyed state by key group, as (namespace, key, value)."""
         _, groups = self.keyed[name]
         return {group: list(entries_of(data)) for group, data in groups.items()}

@@ -66,7 +66,7 @@ class AggregateCalls:
         dictionaries: list[Any] = [{} for _ in range(self._dictionaries)]
         return [a.create() for a in self.accumulators] + dictionaries
 
-    def of_state(self, group: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    def of_state(self, group: tuple[object, ...] | None) -> tuple[Any, ...] | None:
         """Return a group of state, the number of rows and `create`'s list, in its present form."""
         if group is None or len(group) == 1 + len(self.calls) + self._dictionaries:
             return group
@@ -105,7 +105,7 @@ class AggregateCalls:
             for merge, one, other in zip(self._merges, values, others, strict=True)
         ]
 
-    def results(self, values: Sequence[object]) -> tuple[Any, ...]:
+    def results(self, values: Sequence[object]) -> tuple[object, ...]:
         """Return the results."""
         return tuple([result(v) for result, v in zip(self._results, values, strict=False)])
 

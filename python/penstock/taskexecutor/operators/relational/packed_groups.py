@@ -136,7 +136,7 @@ class PackedGroups:
             return [value if has else None for value, has in zip(found, known, strict=True)]
         return found
 
-    def _new(self) -> tuple[Any, ...]:
+    def _new(self) -> tuple[object, ...]:
         """Return a packed group without rows."""
         return self._empty, *[make() for make in self._others]
 
@@ -160,7 +160,7 @@ class PackedGroups:
         return data, *others, *values[len(self.kinds) :]
 
 
-def _accumulator(kind: str, numbers: Sequence[int], at: int) -> Any:
+def _accumulator(kind: str, numbers: Sequence[int], at: int) -> object:
     if kind == COUNT:
         return numbers[at]
     if kind == SUM:

@@ -28,7 +28,7 @@ from penstock.taskexecutor.operators.relational.partial_aggregates import Partia
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
@@ -290,7 +290,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
         for (end, text), (key, rows, values) in touched.items():
             self.table.map(end).put(text, (key, rows, tuple(values)))
 
-    def store(self, groups: Iterable[tuple[Any, str, int, int, Any]]) -> None:
+    def store(self, groups: Iterable[tuple[object, str, int, int, Sequence[object]]]) -> None:
         """Merge groups into the state: key, text, window end, number of rows and accumulators."""
         maps: dict[int, Any] = {}
         for key, text, end, rows, values in groups:
