@@ -107,7 +107,8 @@ def _form_of(key: Any) -> bytes:
     except SerializationError as error:
         msg = (
             "keys must be values that can be serialised, because their bytes decide which of them "
-            f"are equal; {repr_in_time(key, 80)} of type {type(key).__name__} cannot: {error}"
+            f"are equal; {repr_in_time(key, 80)} of type {type(key).__name__} is not such a value: "
+            f"{error}"
         )
         raise SerializationError(msg) from error
     return bytes(out)
