@@ -505,6 +505,7 @@ def exchange_calls(facade):
     finally:
         environment.close()
     yield lambda: environment.create_result_partition(identifier, 1)
+    yield lambda: environment.create_result_partition(b"short", 1)
 
 
 class Facade:

@@ -207,8 +207,8 @@ class NetworkEnvironment:
                 closed.
             NetworkError: no file can be created for a blocking partition.
         """
-        self._check_open()
         _check_partition_id(partition_id)
+        self._check_open()
         if partition_type not in _PARTITION_TYPES:
             raise ConfigurationError(
                 f"result partition type {partition_type!r}; known are {', '.join(_PARTITION_TYPES)}"
