@@ -8,24 +8,27 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from e2e.running import ROOT
 from recovery.chaos import Progress
 from recovery.endless_jobs import JOBS
 from support.patience import PATIENCE_S
-from support.sessions import eventually
+from support.sessions import Spoken, eventually
 from support.yarn_cluster import JARS, YarnCluster
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(5 * PATIENCE_S),  # of successive waits, each for the start of JVMs
+    pytest.mark.timeout(10 * PATIENCE_S),  # eight JVMs start, one after the other
     pytest.mark.skipif(not JARS.is_dir(), reason="YARN's jars are not there: make build/yarn/jars"),
 ]
 
+T = TypeVar("T")
 TESTS = str(ROOT / "tests")
 PROGRAM = str(ROOT / "tests" / "recovery" / "endless_jobs.py")
 #: The class of the ApplicationMaster in each mode.
@@ -39,6 +42,14 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnCluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+def while_it_runs(submitter: Spoken, condition: Callable[[], T]) -> T:
+    """Wait for a true result while `spark-submit` runs, whatever time the start of JVMs takes."""
+    while not (found := condition()):
+        assert submitter.process.poll() is None, submitter.log
+        time.sleep(0.2)
+    return found
 
 
 @pytest.mark.parametrize("mode", MASTERS)
@@ -60,14 +71,12 @@ def test_a_killed_attempt_is_retried_and_the_job_continues(
     progress = Progress(folder / "checkpoints")
     submitter = yarn.submit(mode, TESTS, PROGRAM, str(folder), "counts", json.dumps(options))
     try:
-        eventually(
-            lambda: yarn.containers("penstock.taskexecutor"), "a worker is in a container", 0.2
-        )
+        workers = while_it_runs(submitter, lambda: yarn.containers("penstock.taskexecutor"))
         progress.await_checkpoint()
         (first,) = yarn.containers(f"org.apache.spark.deploy.yarn.{MASTERS[mode]}", "java")
         first.kill()
-        eventually(lambda: len(yarn.attempts()) == 2, "YARN starts a second attempt", 0.2)
-        eventually(lambda: yarn.attempts()[1][1] == "RUNNING", "the second attempt runs", 0.2)
+        while_it_runs(submitter, lambda: yarn.attempts()[1:] and yarn.attempts()[1][1] == "RUNNING")
+        while_it_runs(submitter, lambda: {*yarn.containers("penstock.taskexecutor")} - {*workers})
         progress.await_checkpoint()
         (folder / "end").touch()
         assert submitter.end() == 0, submitter.log
