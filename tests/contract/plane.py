@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import struct
 import threading
-import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from penstock.network import load
 from penstock.network.data_type import DataType
 from penstock.network.events import Event, data_type_of, parse_event, serialize_event
 from penstock.serialization.type_schema import schema_of
+from support.patience import eventually
 
 NATIVE_IS_BUILT = importlib.util.find_spec("penstock._core") is not None
 TOKEN = b"contract tests' token, 32 bytes!"
@@ -30,15 +30,6 @@ def partition_id(number: int = 0, attempt: int = 0) -> bytes:
         + b"V" * 16
         + struct.pack(">ii", 0, attempt)
     )
-
-
-def eventually(condition, what: str) -> None:
-    """Wait until another thread makes a condition true."""
-    pause = threading.Event()
-    deadline = time.monotonic() + PATIENCE_MS / 1000
-    while not condition():
-        assert time.monotonic() < deadline, what
-        pause.wait(0.002)
 
 
 def first_byte(key, num_channels: int) -> int:

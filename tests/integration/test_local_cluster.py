@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from penstock.jobmaster.scheduling.states import JobStatus
 from penstock.per_job.local import LocalExecutor
 from penstock.taskexecutor.worker import task_executor
 from penstock.taskexecutor.worker.launch import LaunchSpec
-from support.patience import PATIENCE_S
+from support.patience import PATIENCE_S, eventually
 from support.processes import living
 
 QUIET = {"logging.level": "WARNING"}
@@ -154,19 +154,9 @@ def die_once(task: FakeInvokable) -> None:
     count(task)
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    """Poll, because the awaited event happens in another process."""
-    pause = threading.Event()
-    for _ in range(PATIENCE_S * 20):
-        if condition():
-            return
-        pause.wait(0.05)
-    raise TimeoutError("what the test waits for does not happen")
-
-
 def running(handle: JobGateway, subtasks: int) -> list[int]:
     """Wait until a number of subtasks have reported their pid; return these."""
-    wait_until(lambda: len(handle.accumulators().get("pids", [])) >= subtasks)
+    eventually(lambda: len(handle.accumulators().get("pids", [])) >= subtasks, "subtasks report")
     pids: list[int] = handle.accumulators()["pids"]
     return pids
 
@@ -264,7 +254,7 @@ def test_cancelling_interrupts_an_endless_loop(target: str) -> None:
 
 def test_cancelling_kills_a_worker_that_hangs(tmp_path: Path) -> None:
     handle = execute(vertex(hang), configuration={"cluster.shutdown.grace": "200 ms"})
-    wait_until((tmp_path / "hangs").exists)
+    eventually((tmp_path / "hangs").exists, "the task hangs")
     (tmp_path / "hangs").unlink()
     handle.cancel()
     with pytest.raises(JobCancelledError):

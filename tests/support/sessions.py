@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.rest.run_files import running_clusters
 from penstock.session.files import find_session, sessions
-from support.patience import PATIENCE_S
+from support.patience import PATIENCE_S, eventually
 from support.rest_client import Client
 
 TOKEN = "a token of the tests, which is long enough"
@@ -153,14 +152,6 @@ class Session:
             for role in reversed(self.roles):
                 stack.callback(role.signal, signal.SIGTERM)
         assert sessions() == []
-
-
-def eventually(condition, what: str, pause_s: float = 0.02) -> None:
-    """Wait until a condition holds, by polling."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, f"never: {what}"
-        time.sleep(pause_s)
 
 
 def status_of(job) -> str:
