@@ -55,6 +55,11 @@ def say_once(name: str, instead: str) -> None:
         logger.warning("%s is of Flink 1 and deprecated: %s", name, instead)
 
 
+def is_used() -> bool:
+    """Return whether the program has used a name of Flink 1."""
+    return bool(_said)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

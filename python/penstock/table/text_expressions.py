@@ -1,7 +1,8 @@
 """Expressions in texts, as in PyFlink 1: ``table.select("a, b.sum as s")``.
 
 Columns, their aggregates and intervals become expressions, and all else an expression of SQL.  The
-log shows once the arguments to write instead.
+log shows once the arguments to write instead.  A program that uses no other name of Flink 1 gets an
+error that shows them, as PyFlink 2 has no expressions in texts.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def expression_trees(fields: Iterable[Any]) -> list[Any]:
     """Return the unresolved trees of expressions; a text may have several of them.
 
     Raises:
-        WrongArgumentError: A text has no expression.
+        WrongArgumentError: A text has no expression, or the program is not of Flink 1.
     """
     trees: list[Any] = []
     for field in fields:
@@ -68,7 +69,13 @@ def expression_trees(fields: Iterable[Any]) -> list[Any]:
         if not parts:
             raise WrongArgumentError(f"Expected an expression, got the text {field!r}")
         written = ", ".join(map(_written, parts))
-        import_module("penstock.flink_1").say_once(f"the text {field!r}", f"write {written}")
+        flink_1 = import_module("penstock.flink_1")
+        if not flink_1.is_used():
+            raise WrongArgumentError(
+                f"Expected an expression, got the text {field!r}: PyFlink 2 has no expressions in "
+                f"texts, write {written}"
+            )
+        flink_1.say_once(f"the text {field!r}", f"write {written}")
         trees += [tree_of(_expression(part)) for part in parts]
     return trees
 

@@ -31,7 +31,9 @@ COLUMNS = ["a", "b"]
 
 @pytest.fixture
 def env():
-    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    assert made.scan  # expressions in texts are for programs of Flink 1
+    return made
 
 
 def tables(env):
@@ -78,6 +80,9 @@ def tables(env):
 )  # fmt: skip
 def test_expressions_in_texts_are_those_of_the_logged_line(env, method, text, instead, caplog):
     flink_1._said.clear()
+    with pytest.raises(WrongArgumentError, match=re.escape(f"write {instead}")):
+        tables(env)[method](text)
+    assert env.scan
     made = tables(env)[method](text)
     assert caplog.messages[-1].endswith(f" is of Flink 1 and deprecated: write {instead}")
     expressions = eval(instead, {"col": col, "lit": lit, "call_sql": call_sql})
