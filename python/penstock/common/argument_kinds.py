@@ -19,12 +19,15 @@ C = TypeVar("C", bound=type)
 
 
 def accepts(signature: inspect.Signature, count: int) -> bool:
-    """Return whether a function can be called with a number of positional arguments."""
-    try:
-        signature.bind(*[None] * count)
-    except TypeError:
-        return False
-    return True
+    """Return whether a function takes a number of positional arguments."""
+    required = most = 0
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            most = count
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            most += 1
+            required += parameter.default is parameter.empty
+    return required <= count <= most
 
 
 def _is_whole(value: object) -> bool:
