@@ -97,7 +97,7 @@ def test_catalogs_that_there_are_not(tables):
         tables.execute_sql("CREATE CATALOG h WITH ('type' = 'hive')")
     with pytest.raises(ValidationException, match="Missing required options of catalog h"):
         tables.execute_sql("CREATE CATALOG h WITH ('type' = 'jdbc')")
-    with pytest.raises(ValidationException, match="is of PostgreSQL"):
+    with pytest.raises(ValidationException, match="needs PostgreSQL"):
         JdbcCatalog("m", "d", "u", "p", "jdbc:mysql://h:3306")
     with pytest.raises(ValidationException, match="'catalog-impl' names a class of Java"):
         tables.execute_sql(

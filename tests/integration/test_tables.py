@@ -272,7 +272,7 @@ def test_functions_of_whole_rows_know_the_columns(tables):
     assert _rows(joined.execute()) == pairs
     largest = table.flat_aggregate(udtaf(_Largest())).select(col("*"))
     assert _rows(largest.execute()) == [("+I", 1), ("-D", 1), ("+I", 2)]
-    with pytest.raises(ValidationException, match="no aggregate function"):
+    with pytest.raises(ValidationException, match="not AGGREGATE"):
         table.aggregate(udtaf(_Largest())).select(col("*"))
 
 

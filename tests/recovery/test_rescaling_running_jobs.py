@@ -197,7 +197,7 @@ def test_an_impossible_rescaling_is_rejected_with_a_reason(tmp_path, monkeypatch
 
     assert "1 to 4 subtasks" in refusal("/rescaling?parallelism=5")
     for wrong in ("", "0", "x", "-1", "9" * 30):
-        assert "parallelism is a number" in refusal(f"/rescaling?parallelism={wrong}")
+        assert "parallelism must be a number" in refusal(f"/rescaling?parallelism={wrong}")
     requirements = client.get(f"/jobs/{job_id}/resource-requirements")
     first = next(iter(requirements))
     bounds = {"parallelism": {"lowerBound": 1, "upperBound": 3}}

@@ -293,7 +293,7 @@ def test_a_file_that_cannot_be_deleted_beside_others_is_an_error():
 @pytest.mark.parametrize("named", ["chk-1", "chk-1/_metadata"])
 def test_the_error_names_metadata_that_is_a_directory(tmp_path, named):
     (tmp_path / "chk-1" / "_metadata").mkdir(parents=True)
-    with pytest.raises(CheckpointStorageError, match=r"no checkpoint.*_metadata is a directory"):
+    with pytest.raises(CheckpointStorageError, match=r"not a checkpoint.*_metadata is a directory"):
         storage_module.load_metadata(str(tmp_path / named), FileSystems({}))
 
 

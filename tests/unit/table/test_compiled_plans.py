@@ -240,7 +240,7 @@ def test_texts_that_are_no_plans_are_refused(tables):
     for text in ("{", "[]"):
         with pytest.raises(TableException, match="is not a compiled plan"):
             tables.load_plan(PlanReference.from_json_string(text))
-    with pytest.raises(ValidationException, match="INSERT or a statement set only"):
+    with pytest.raises(ValidationException, match="Only an INSERT or a statement set"):
         tables.compile_plan_sql("SELECT 1")
     tables.get_config().set("table.exec.uid.generation", "DISABLED")
     with pytest.raises(ValidationException, match="needs operator ids"):

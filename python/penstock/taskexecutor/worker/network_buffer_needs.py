@@ -24,7 +24,7 @@ class NetworkBufferNeeds:
         partitions: One for each subpartition, and one more for each partition, so that a writer
             that fills one buffer can begin the next.
         channels: The exclusive buffers of channels from other TaskExecutors.
-        gates: One for each gate with such channels, for those with a backlog.
+        gates: One for each gate, which its channels from other TaskExecutors share.
     """
 
     partitions: int = 0
@@ -42,18 +42,19 @@ class NetworkBufferNeeds:
             executor_id: The TaskExecutor that runs it, whose own partitions are read in place.
             configuration: The TaskExecutor's configuration.
         """
-        remote = [
-            sum(producer.executor_id != executor_id for producer in gate.producers)
+        remote = sum(
+            producer.executor_id != executor_id
             for gate in descriptor.gates
-        ]
+            for producer in gate.producers
+        )
         return NetworkBufferNeeds(
             partitions=sum(
                 one.num_subpartitions + 1
                 for one in descriptor.partitions
                 if not one.outlives_its_task
             ),
-            channels=sum(remote) * BUFFERS_PER_CHANNEL.read(configuration),
-            gates=sum(number > 0 for number in remote),
+            channels=remote * BUFFERS_PER_CHANNEL.read(configuration),
+            gates=len(descriptor.gates),
         )
 
     @property
