@@ -175,7 +175,7 @@ def test_numbers_of_every_size(native):
     both_ways(native, lambda n: (n, n), [*numbers, -(2**63)], Types.TUPLE([LONG, LONG]), 0)
 
 
-def test_dropped_elements_are_not_written(native):
+def test_dropped_records_are_not_written(native):
     arrived = both_ways(native, lambda n: (n, n), NUMBERS, None, 0, filtered=lambda n: n % 2 == 0)
     assert sum(map(len, arrived)) == sum(n % 2 == 0 for n in NUMBERS)
 
@@ -221,7 +221,7 @@ def test_an_error_of_the_function_ends_it_there(native):
     assert sorted(arrived) == [(1, 10), (2, 5), (5, 2)]
 
 
-def test_elements_are_asked_for_one_by_one(native):
+def test_records_are_asked_for_one_by_one(native):
     """Each is written before the next one is requested."""
     exchange = exchange_of(native, None, 0)
     seen = []

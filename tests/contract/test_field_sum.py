@@ -66,7 +66,7 @@ def test_elements_kept_now_and_then_do_not_change(modules):
     assert copies == [["a", total] for total in range(1, 21)]
 
 
-def test_elements_that_came_in_do_not_change(modules):
+def test_records_that_came_in_do_not_change(modules):
     values = [("a", 1), ("a", 2), ("a", 3)]
     _, copies = sums(modules, values, keep=lambda element: False)
     assert values == [("a", 1), ("a", 2), ("a", 3)]
@@ -113,7 +113,7 @@ def test_hashed_tuples_are_not_changed(modules):
     assert {key: hash(tuple(value)) for key, value in hashes.items()} == {h: h for h in hashes}
 
 
-def test_elements_of_other_shapes_come_to_the_fold(modules):
+def test_records_of_other_shapes_come_to_the_fold(modules):
     """The state of a pair is a number, which must not be mistaken for an element."""
     field_sum, loop, keys, state_table = modules
     emitted = []

@@ -95,7 +95,7 @@ def test_values_that_need_an_object_keep_their_order(native):
     both_ways(native, lambda n: (n, 1) if n > 0 else [n, 2], lambda e, _: e[1], [3, -3, 4], None)
 
 
-def test_a_function_that_uses_the_whole_element_gets_the_tuple(native):
+def test_a_function_that_uses_the_whole_record_gets_the_tuple(native):
     """A function that does more than read fields gets the tuple."""
     from penstock._native.stamped_records import stamped_records
 
@@ -106,7 +106,7 @@ def test_a_function_that_uses_the_whole_element_gets_the_tuple(native):
         both_ways(native, lambda n: (n, n), extract, [1, 2], PAIR)
 
 
-def test_dropped_elements_are_no_events(native):
+def test_dropped_records_are_no_events(native):
     stamping = both_ways(native, lambda n: (n, n), lambda e, _: e[1], [1, 3], PAIR, lambda n: n > 3)
     assert not stamping.had_events
     assert stamping.max_timestamp == MIN
@@ -123,7 +123,7 @@ def test_a_timestamp_that_is_none_fails_in_the_functions_words(native):
         assert type(computing.value) is type(calling.value)
 
 
-def test_an_idle_operator_becomes_active_behind_the_first_element(native):
+def test_an_idle_operator_becomes_active_behind_the_first_record(native):
     """As for elements that were created."""
     exchange = exchange_of(native, PAIR, 0)
     operator = operator_of(exchange, lambda e, _: e[1], stamps=True)

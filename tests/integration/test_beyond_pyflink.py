@@ -111,7 +111,7 @@ def test_split_gives_elements_names(env):
     assert results(split.select("even", "all")) == list(range(6))
 
 
-def test_a_generator_of_the_users_own_emits_per_element(env):
+def test_a_generator_of_the_users_own_emits_per_record(env):
     class EveryElement(WatermarkGenerator):
         def on_event(self, event, event_timestamp, output):
             output.emit_watermark(event_timestamp - 1)
@@ -129,7 +129,7 @@ def test_a_generator_of_the_users_own_emits_per_element(env):
     assert results(watermarks) == [-(2**63), 4, 8]
 
 
-def test_an_evictor_keeps_the_last_elements(env):
+def test_an_evictor_keeps_the_last_records(env):
     class Contents(WindowFunction):
         def apply(self, key, window, inputs):
             return [list(inputs)]

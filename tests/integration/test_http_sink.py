@@ -140,7 +140,7 @@ class FailsOnce(MapFunction):
         return value
 
 
-def test_every_element_at_least_once_after_a_failure(service, tmp_path):
+def test_every_record_at_least_once_after_a_failure(service, tmp_path):
     env = in_process(
         **{
             "execution_checkpointing_interval": "10 ms",

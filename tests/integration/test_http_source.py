@@ -94,7 +94,7 @@ BY_NEXT = {"cursor_parameter": "after", "cursor": lambda answer: answer["next"],
         ("/all", {}),
     ],
 )
-def test_all_elements_once(service, path, settings):
+def test_all_records_once(service, path, settings):
     assert ids(read(service.url + path, **settings)) == list(range(1, 9))
 
 

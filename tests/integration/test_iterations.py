@@ -62,7 +62,7 @@ def test_a_loop_ends_by_itself_when_it_is_empty(parallelism, runtime, workers, m
     assert results(found) == [(n, steps_of_collatz(n)) for n in numbers]
 
 
-def test_a_loop_over_keys_sends_elements_to_other_subtasks():
+def test_a_loop_over_keys_sends_records_to_other_subtasks():
     numbers = range(1, 60)
     found = collatz(environment(2), numbers, lambda s: s.key_by(lambda v: v[1], Types.LONG()))
     assert results(found) == [(n, steps_of_collatz(n)) for n in numbers]

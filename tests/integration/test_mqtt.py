@@ -191,7 +191,7 @@ def taken(stream, count):
     raise AssertionError(found)
 
 
-def test_messages_become_elements(broker, publisher, runtime):
+def test_messages_become_records(broker, publisher, runtime):
     session(broker)
     publisher.publish("open/a", [str(n) for n in range(200)])
     source = MqttSource(broker.url, ["open/#"], "job")
@@ -221,7 +221,7 @@ def test_functions_see_topics(broker, publisher):
     assert taken(stream_of(environment(), source), 2) == [("open/a/b", 1), ("open/c", 2)]
 
 
-def test_messages_of_which_no_element_can_be_made(broker, publisher):
+def test_messages_of_which_no_record_can_be_made(broker, publisher):
     session(broker)
     publisher.publish("open/a", [b"\xff", "good"])
     tag = dead_letter_tag("bad")
@@ -374,7 +374,7 @@ def test_sinks_choose_topics_and_retain(broker, runtime):
         client.close()
 
 
-def test_every_element_is_published(broker):
+def test_every_record_is_published(broker):
     subscriber = Client(broker, topic="open/#")
     relay = Relay(("127.0.0.1", broker.port))
     # The broker admits the sink only after a while.

@@ -91,6 +91,6 @@ def test_later_changes_reach_nobody_else_without_object_reuse(
     assert results(build, runtime, False) == sorted(map(str, expected))
 
 
-def test_with_object_reuse_the_branches_share_their_elements(monkeypatch):
+def test_with_object_reuse_the_branches_share_their_records(monkeypatch):
     monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
     assert results(folded, "native", True) != results(folded, "native", False)

@@ -13,7 +13,7 @@ from support.environments import in_process
 
 
 @pytest.mark.parametrize("options", [{}, {"execution_checkpointing_interval": "20 ms"}])
-def test_elements_come_in_their_order_to_the_end(options):
+def test_records_come_in_their_order_to_the_end(options):
     elements = queue.Queue(maxsize=100)
     end = object()
 

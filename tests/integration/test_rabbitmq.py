@@ -149,7 +149,7 @@ class See(MapFunction):
         return value
 
 
-def test_messages_become_elements(broker, client, runtime):
+def test_messages_become_records(broker, client, runtime):
     client.declare("elements")
     client.publish("elements", numbered(200))
     env = environment(parallelism=2, **OFTEN)
@@ -427,7 +427,7 @@ def test_a_checkpoint_waits_until_the_broker_has_everything(broker, client, tmp_
     job.cancel().result()
 
 
-def test_every_element_is_published_with_its_id(broker, client, runtime):
+def test_every_record_is_published_with_its_id(broker, client, runtime):
     env = environment()
     sink = RMQSink(builder(broker).build(), "declared", TEXT, correlation_id=lambda text: text[:3])
     env.from_collection(numbered(4500), Types.STRING()).add_sink(sink)
@@ -436,7 +436,7 @@ def test_every_element_is_published_with_its_id(broker, client, runtime):
     assert found == [(text, text[:3]) for text in numbered(4500)]
 
 
-def test_messages_of_which_no_element_can_be_made(broker, client):
+def test_messages_of_which_no_record_can_be_made(broker, client):
     client.declare("letters")
     client.publish("letters", [b"\xff", "good"])
     tag = dead_letter_tag("bad")

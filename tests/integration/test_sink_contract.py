@@ -338,9 +338,9 @@ def place(request, tmp_path):
     made.close()
 
 
-def test_each_element_once_at_another_parallelism(place, tmp_path):
+def test_each_record_once_at_another_parallelism(place, tmp_path):
     once_at_another_parallelism(place, tmp_path, ordered=type(place) in ORDERED)
 
 
-def test_each_element_after_a_failure(place):
+def test_each_record_after_a_failure(place):
     after_a_failure(place, exact=type(place) in EXACT, ordered=type(place) in ORDERED)

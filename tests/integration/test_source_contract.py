@@ -247,13 +247,13 @@ def made(name, folder):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_each_element_once_at_another_parallelism(name, tmp_path):
+def test_each_record_once_at_another_parallelism(name, tmp_path):
     make = made(name, tmp_path / "files")
     once_at_another_parallelism(make, tmp_path, COUNT, parallelism=PARALLELISM.get(name, 2))
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_each_element_once_after_a_failure(name, tmp_path):
+def test_each_record_once_after_a_failure(name, tmp_path):
     make = made(name, tmp_path / "files")
     once_after_a_failure(make, COUNT, parallelism=PARALLELISM.get(name, 2))
 
@@ -267,7 +267,7 @@ KILLED = [
 
 
 @pytest.mark.parametrize("name", KILLED)
-def test_each_element_once_after_a_kill(name, tmp_path):
+def test_each_record_once_after_a_kill(name, tmp_path):
     make = made(name, tmp_path / "files")
     once_after_a_kill(make, tmp_path, COUNT, parallelism=PARALLELISM.get(name, 2))
 

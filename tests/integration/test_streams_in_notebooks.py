@@ -229,7 +229,7 @@ def test_tracebacks_stay_readable(function: Any, error: Any, last_line: str) -> 
     assert len(text) < 16_000
 
 
-def test_a_deep_element_that_cannot_travel_has_a_short_traceback() -> None:
+def test_a_deep_record_that_cannot_travel_has_a_short_traceback() -> None:
     with pytest.raises(SerializationError) as raised:
         env().from_collection([nested(200)])
     assert len("".join(traceback.format_exception(raised.value))) < 4_000

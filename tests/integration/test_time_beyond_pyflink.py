@@ -96,7 +96,7 @@ class Slow(WatermarkGenerator):
 
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
-def test_timers_fire_between_the_elements_of_a_source_function(tmp_path, monkeypatch, runtime):
+def test_timers_fire_between_the_records_of_a_source_function(tmp_path, monkeypatch, runtime):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     path = tmp_path / "fired"
     env = environment()

@@ -26,7 +26,7 @@ class FailingAt(MapFunction):
 
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
-def test_every_element_once_though_workers_are_killed(tmp_path, monkeypatch, runtime):
+def test_every_record_once_though_workers_are_killed(tmp_path, monkeypatch, runtime):
     """The rate spreads the source over many checkpoints, however fast it is."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", map(str, MOMENTS))

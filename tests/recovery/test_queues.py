@@ -24,7 +24,7 @@ class FailingAt(MapFunction):
 
 
 @pytest.mark.parametrize(("runtime", "how"), [("native", "kill"), ("pure", "raise")])
-def test_each_element_once_though_workers_are_killed(tmp_path, monkeypatch, runtime, how):
+def test_each_record_once_though_workers_are_killed(tmp_path, monkeypatch, runtime, how):
     """Elements are added as results arrive, that is, when a checkpoint includes them."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", MOMENTS.values())

@@ -189,7 +189,7 @@ class SlowAndTold(MapFunction, CheckpointListener):
         return self.complete
 
 
-def test_a_source_whose_elements_take_long_takes_checkpoints(tmp_path):
+def test_a_source_whose_records_take_long_takes_checkpoints(tmp_path):
     """The source handles messages between two elements, not after a thousand of them."""
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.interval", "10 ms")

@@ -15,12 +15,12 @@ def batch_of(elements):
 
 
 @given(st.lists(st.binary(max_size=20)))
-def test_elements_come_out_in_order(elements):
+def test_records_come_out_in_order(elements):
     assert list(elements_of(batch_of(elements))) == elements
 
 
 @pytest.mark.parametrize("missing", [1, 3, 4, 6])
-def test_a_batch_that_ends_within_an_element_is_refused(missing):
+def test_a_batch_that_ends_within_a_record_is_refused(missing):
     damaged = batch_of([b"whole", b"cut"])[:-missing]
     with pytest.raises(CorruptStreamError, match="ends within a record"):
         list(elements_of(damaged))

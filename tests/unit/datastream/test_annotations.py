@@ -236,7 +236,7 @@ def test_aggregates_say_what_they_return(texts):
     assert counted._record_type() == Types.of(Visit)
 
 
-def test_elements_of_one_class_have_its_type():
+def test_records_of_one_class_have_its_type():
     env = StreamExecutionEnvironment.get_execution_environment()
     assert env.from_collection([Visit("ada", 1)])._record_type() == Types.of(Visit)
     assert env.from_collection([Visit("ada", 1), Place("Rome")])._record_type() == PICKLED

@@ -58,7 +58,7 @@ def test_a_function_that_cannot_travel_fails_in_the_call(env):
         env.from_collection([1]).map(lambda v: (v, lock))
 
 
-def test_elements_are_checked_by_from_collection(env):
+def test_records_are_checked_by_from_collection(env):
     with pytest.raises(ValueError, match="element 0: 9223372036854775808"):
         env.from_collection([2**63], Types.INT())
     with pytest.raises(InvalidProgramError):

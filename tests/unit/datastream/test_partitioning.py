@@ -49,7 +49,7 @@ def iterated(keyed, other):
         pytest.param(iterated, id="iterate"),
     ],
 )
-def test_elements_of_a_key_stay_together(use):
+def test_records_of_a_key_stay_together(use):
     env = in_process(parallelism=2)
     keyed, other = (
         env.from_collection([("a", 1)], PAIR).map(lambda v: v, PAIR).name("before").key_by(first)

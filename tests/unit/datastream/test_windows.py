@@ -110,7 +110,7 @@ def test_sliding_windows_are_all_that_hold_the_time(time, size, slide):
 
 
 @given(st.lists(st.integers(-300, 300)), st.integers(1, 50), st.integers(1, 50), st.data())
-def test_sliding_windows_do_not_depend_on_the_elements_before(times, size, slide, data):
+def test_sliding_windows_do_not_depend_on_the_records_before(times, size, slide, data):
     offset = data.draw(st.integers(1 - slide, slide - 1))
     assigner = SlidingEventTimeWindows(size, slide, offset)
     for time in times:
@@ -119,7 +119,7 @@ def test_sliding_windows_do_not_depend_on_the_elements_before(times, size, slide
         assert windows == [TimeWindow(start, start + size) for start in starts]
 
 
-def test_elements_of_nearly_one_time_share_their_sliding_windows():
+def test_records_of_nearly_one_time_share_their_sliding_windows():
     assigner = SlidingEventTimeWindows(20, 10, 0)
     one, other = (assigner.assign_windows(0, time, Context()) for time in (19, 10))
     assert [id(window) for window in one] == [id(window) for window in other]
@@ -136,7 +136,7 @@ def test_event_time_windows_need_timestamps():
         EventTimeSessionWindows(5).assign_windows(0, MIN_LONG_VALUE, Context())
 
 
-def test_count_windows_number_the_elements():
+def test_count_windows_number_the_records():
     context = Context()
     tumbling = CountTumblingWindowAssigner.of(2)
     assigned = [tumbling.assign_windows(0, 0, context) for _ in range(4)]
@@ -144,7 +144,7 @@ def test_count_windows_number_the_elements():
 
 
 @given(st.integers(1, 6), st.integers(1, 6))
-def test_a_sliding_count_window_gets_its_elements(size, slide):
+def test_a_sliding_count_window_gets_its_records(size, slide):
     context, contents = Context(), {}
     assigner = CountSlidingWindowAssigner(size, slide)
     for number in range(30):
@@ -247,7 +247,7 @@ def test_continuous_trigger_fires_at_multiples_and_at_the_end():
     assert trigger.on_event_time(9, window, context) is FIRE
 
 
-def test_delta_trigger_compares_with_the_element_that_fired():
+def test_delta_trigger_compares_with_the_record_that_fired():
     trigger, context = DeltaTrigger.of(2, lambda old, new: abs(new - old)), Context()
     results = [trigger.on_element(v, 0, GlobalWindow(), context) for v in (1, 3, 4, 6, 7)]
     assert results == [CONTINUE, CONTINUE, FIRE, CONTINUE, FIRE]

@@ -75,7 +75,7 @@ def started(function, snapshot=None, configuration=CHECKPOINTS):
     return test
 
 
-def test_elements_between_two_checkpoints_are_one_transaction():
+def test_records_between_two_checkpoints_are_one_transaction():
     sink = Transactions()
     test = started(sink)
     test.process_element("a", 5)

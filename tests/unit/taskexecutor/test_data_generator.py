@@ -60,7 +60,7 @@ def read_all(test):
     ],
     ids=["computed", "opened", "called"],
 )
-def test_a_function_makes_each_element_of_its_number(function, expected):
+def test_a_function_makes_each_record_of_its_number(function, expected):
     with harness(descriptor(function, 4)) as test:
         assert read_all(test) == expected
 

@@ -77,7 +77,7 @@ def expected(given):
 @pytest.mark.parametrize(("memory_bytes", "count", "spills"), [
     (1 << 30, 3000, False), (4 << 20, 16_000, True), (0, 8000, True), (0, 10, False),
 ])  # fmt: skip
-def test_elements_come_key_by_key_in_the_order_of_time(tmp_path, kind, memory_bytes, count, spills):
+def test_records_come_key_by_key_in_the_order_of_time(tmp_path, kind, memory_bytes, count, spills):
     keys = network.KeyReader(lambda element: element, -1, str, None)
     under_test = kind(MemoryManager(memory_bytes), lambda: str(tmp_path))
     for key, *element in (given := elements(count)):
@@ -224,7 +224,7 @@ def test_in_batch_mode_all_that_is_broadcast_comes_first():
         assert test.output.watermarks == [END]
 
 
-def test_in_batch_mode_elements_pass_once_all_is_broadcast():
+def test_in_batch_mode_records_pass_once_all_is_broadcast():
     with beside() as test:
         test.process_element2("a", 1)
         test.process_watermark2(END)
@@ -234,7 +234,7 @@ def test_in_batch_mode_elements_pass_once_all_is_broadcast():
         assert test.output.watermarks == [END]
 
 
-def test_elements_beside_a_long_broadcast_are_kept_on_disk():
+def test_records_beside_a_long_broadcast_are_kept_on_disk():
     with beside("0") as test:
         for n in range(6000):
             test.process_element1((n, "x" * 500), 6000 - n)

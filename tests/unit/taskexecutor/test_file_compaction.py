@@ -167,7 +167,7 @@ def test_identical_files_get_their_own_names(tmp_path):
     assert names(tmp_path) == ["part", "part"]
 
 
-def test_elements_are_written_as_the_sink_does(tmp_path):
+def test_records_are_written_as_the_sink_does(tmp_path):
     arguments = {
         "encoder": None,
         "bulk_writer_factory": ParquetBulkWriters.for_row_type(DECLARED),
@@ -183,7 +183,7 @@ def test_elements_are_written_as_the_sink_does(tmp_path):
     assert parquet.read_table(path)["n"].to_pylist() == [0, 0, 1, 10, 2, 20]
 
 
-def test_elements_of_a_row_format_are_encoded_again(tmp_path):
+def test_records_of_a_row_format_are_encoded_again(tmp_path):
     sink = CompactingSink(tmp_path, every(9), FileCompactor.record_wise_file_compactor(LINES))
     sink.checkpoint(1, "a", "b")
     sink.checkpoint(2, "c")
@@ -192,7 +192,7 @@ def test_elements_of_a_row_format_are_encoded_again(tmp_path):
 
 
 @pytest.mark.parametrize("failed", [1, 2, 3, 4])
-def test_each_element_is_there_once_after_a_failure(tmp_path, failed):
+def test_each_record_is_there_once_after_a_failure(tmp_path, failed):
     """Whichever checkpoint is the last one, and whether or not its commit was carried out."""
     sink = CompactingSink(tmp_path, every(2))
     for number in range(1, failed):

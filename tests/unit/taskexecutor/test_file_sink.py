@@ -248,7 +248,7 @@ def test_without_a_last_checkpoint_files_get_their_names_at_the_end(tmp_path, co
     sink.close()
 
 
-def test_files_roll_by_size_before_the_next_element_and_by_age_and_inactivity(tmp_path):
+def test_files_roll_by_size_before_the_next_record_and_by_age_and_inactivity(tmp_path):
     """A file ends after it exceeds its limit, as in PyFlink: 4 bytes do not exceed 4."""
     policy = RollingPolicy.default_rolling_policy(4, 100, 50)
     sink = Sink(tmp_path, policy, bucket_check_interval_ms=10)
@@ -379,7 +379,7 @@ def test_merged_subtasks_continue_all_files(tmp_path):
     assert hidden(tmp_path) == []
 
 
-def test_folder_that_cannot_be_written_is_named_before_the_first_element(tmp_path):
+def test_folder_that_cannot_be_written_is_named_before_the_first_record(tmp_path):
     occupied = tmp_path / "occupied"
     occupied.touch()
     harness = OneInputStreamOperatorTestHarness(file_descriptor(occupied / "out"))

@@ -104,7 +104,7 @@ def test_an_error_has_the_users_line_and_blames_the_stage(of_all):
     assert caught.value.__context__ is None
 
 
-def test_elements_are_made_one_by_one():
+def test_records_are_made_one_by_one():
     events = []
 
     def noted(x):

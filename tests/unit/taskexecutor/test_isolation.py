@@ -59,7 +59,7 @@ def test_with_object_reuse_objects_are_shared(name):
     assert results(PROGRAMS[name], itself, REUSE) != results(PROGRAMS[name], itself)
 
 
-def test_batch_execution_keeps_elements_for_itself():
+def test_batch_execution_keeps_records_for_itself():
     batch = {"execution.runtime-mode": "BATCH"}
     for name in ("a_fork", "value_state", "tumbling_windows", "a_fold"):
         expected = results(PROGRAMS[name], copy.deepcopy, REUSE | batch)
@@ -94,7 +94,7 @@ def called(value):
         (None, CopyingChainingOutput),
     ],
 )
-def test_declared_types_decide_before_the_first_element(declared, expected):
+def test_declared_types_decide_before_the_first_record(declared, expected):
     def build(harness, copied):
         stream = harness.source("in").map(called, declared).name("typed")
         harness.sink("out", stream)

@@ -98,7 +98,7 @@ def test_a_marker_survives_the_wire():
     assert parsed == TaskEvent("penstock.iteration.superstep", b"\0\0\0\7iterations-3")
 
 
-def test_the_head_ends_after_a_superstep_without_elements():
+def test_the_head_ends_after_a_superstep_without_records():
     with head_harness() as head, tail_harness() as tail:
         assert head.operator.emit_next(10) == NOTHING_AVAILABLE
         tail.process_element("a", 5)

@@ -280,7 +280,7 @@ def test_no_kind_of_state_can_be_used_outside_a_key(kind, backend, ages):
         assert found[0] == (None, 1), "the key None has a state of its own"
 
 
-def test_the_context_of_an_element_has_no_key_once_it_is_over():
+def test_the_context_of_a_record_has_no_key_once_it_is_over():
     class Keeps(KeyedProcessFunction):
         def process_element(self, value, ctx):
             self.ctx = ctx
@@ -338,7 +338,7 @@ def test_a_watermark_has_no_key(backend):
         assert harness.values("out") == [(None, 1), ("a", 2)]
 
 
-def test_state_of_initialize_state_has_the_key_of_each_element_without_an_open():
+def test_state_of_initialize_state_has_the_key_of_each_record_without_an_open():
     found = run(lambda stream, function: stream.map(function), Called())
     assert found == [(None, 1), ("a", 10), (None, 3), ("a", 30), (None, 6)]
 

@@ -211,7 +211,7 @@ def test_parts_named_by_subtask_are_counted_on(folder, server):
     assert names == ["part-0-0", "part-0-1"]
 
 
-def test_a_store_that_refuses_is_said_before_the_first_element(folder, server):
+def test_a_store_that_refuses_is_said_before_the_first_record(folder, server):
     with (
         server.locked(),
         pytest.raises(ConfigurationError, match=r"cannot write into s3://.*DENIED") as caught,

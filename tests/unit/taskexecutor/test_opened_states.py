@@ -92,7 +92,7 @@ class Counting(KeyedProcessFunction):
         yield count.value(), list(values.get())
 
 
-def test_states_that_are_asked_for_with_each_element_are_those_of_its_key():
+def test_states_that_are_asked_for_with_each_record_are_those_of_its_key():
     harness = ProcessFunctionTestHarnesses.for_keyed_process_function(
         Counting(), lambda value: value % 2
     )

@@ -263,7 +263,7 @@ def test_broadcast_state_is_read_only_on_the_other_side():
 
 
 @pytest.mark.parametrize("kind", [BroadcastProcessFunction, KeyedBroadcastProcessFunction])
-def test_elements_without_a_key_have_time_but_no_timers(kind):
+def test_records_without_a_key_have_time_but_no_timers(kind):
     """As in PyFlink, both sides have a timer service; a timer of a broadcast element has no key."""
 
     def set_timer(value, ctx):
@@ -310,7 +310,7 @@ STATES_WITHOUT_KEY = {
 @pytest.mark.parametrize("use", list(STATES_WITHOUT_KEY))
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("ages", [False, True])
-def test_a_broadcast_element_has_no_keyed_state(use, backend, ages):
+def test_a_broadcast_record_has_no_keyed_state(use, backend, ages):
     """Not even that of the previous element's key."""
 
     class Rules(KeyedBroadcastProcessFunction):
@@ -377,7 +377,7 @@ def test_interval_join_equals_nested_loops(lower, upper):
         assert test.num_event_time_timers == 0
 
 
-def test_interval_join_sends_late_elements_aside():
+def test_interval_join_sends_late_records_aside():
     arguments = {"lower_bound_ms": 0, "upper_bound_ms": 5, "left_late_tag": "late"}
     descriptor = operators.IntervalJoin(Pair(), **arguments)
     with KeyedTwoInputStreamOperatorTestHarness(descriptor, first, first) as test:
@@ -391,7 +391,7 @@ def test_interval_join_sends_late_elements_aside():
 @pytest.mark.parametrize(
     ("quiet_ms", "expected"), [(400, [9, 29, MAX_WATERMARK]), (0, [9, MAX_WATERMARK])]
 )
-def test_elements_further_apart_than_the_interval_all_move_event_time(quiet_ms, expected):
+def test_records_further_apart_than_the_interval_all_move_event_time(quiet_ms, expected):
     """The last one does, too, though the end of the input follows immediately."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         TimestampOfValue()

@@ -256,7 +256,7 @@ def test_sessions_of_a_longer_gap_grow_together_in_a_program_with_a_shorter_one(
         assert found[0] == found[1]
 
 
-def test_an_element_without_timestamp_and_one_without_a_window_are_refused():
+def test_a_record_without_timestamp_and_one_without_a_window_are_refused():
     for trigger in TRIGGERS.values():
         with (
             sessions(10, trigger) as test,
@@ -337,7 +337,7 @@ def test_the_first_and_the_last_sessions_of_64_bits_are_exact():
 
 
 @pytest.mark.parametrize("lateness_ms", [500, 1000, 2000, 2**60])
-def test_late_elements_at_the_end_of_64_bits(lateness_ms):
+def test_late_records_at_the_end_of_64_bits(lateness_ms):
     """And at the end of time, when a session that would have to be kept longer accepts none."""
     last = 2**63 - 1
     found = []
@@ -364,7 +364,7 @@ class Marking(Show):
 
 
 @pytest.mark.parametrize("reuse", [False, True])
-def test_changes_by_a_function_to_the_elements_of_a_firing(reuse):
+def test_changes_by_a_function_to_the_records_of_a_firing(reuse):
     """The next firing sees the changes if and only if objects are shared."""
     found = []
     options = {"configuration": {"pipeline.object-reuse": reuse}}

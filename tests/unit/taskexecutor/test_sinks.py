@@ -187,7 +187,7 @@ def collect(client, values):
         test.end_input()
 
 
-def test_collected_elements_have_their_length_in_front():
+def test_collected_records_have_their_length_in_front():
     client = Client()
     collect(client, [1, 2])
     codec = codec_for(Types.INT())
@@ -212,7 +212,7 @@ def collecting(client, snapshot=None, **options):
     return test
 
 
-def test_checkpoints_say_what_of_the_collected_elements_is_shown():
+def test_checkpoints_say_what_of_the_collected_records_is_shown():
     client = Client()
     test = collecting(client)
     test.process_element(1)
@@ -247,7 +247,7 @@ def test_checkpoints_say_what_of_the_collected_elements_is_shown():
         {"execution.runtime-mode": "BATCH"},
     ],
 )
-def test_collected_elements_that_may_come_twice_wait_for_no_checkpoint(options):
+def test_collected_records_that_may_come_twice_wait_for_no_checkpoint(options):
     client = Client()
     test = collecting(client, **options)
     test.process_element(1)

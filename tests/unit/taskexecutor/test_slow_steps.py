@@ -57,7 +57,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_step_ends_when_its_elements_become_slow(name, runtime):
+def test_a_step_ends_when_its_records_become_slow(name, runtime):
     sources, output, clock = runtime
     source = SOURCES[name](sources)
     source.output = output
@@ -131,7 +131,7 @@ class Slow(Output):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_files_and_frames_end_a_step_when_their_elements_become_slow(name, tmp_path, monkeypatch):
+def test_files_and_frames_end_a_step_when_their_records_become_slow(name, tmp_path, monkeypatch):
     clock = Clock()
     monkeypatch.setattr(turns, "monotonic_ns", clock)
     made = READERS[name](tmp_path)

@@ -92,7 +92,7 @@ def test_the_rest_follows_what_was_emitted(descriptor, count):
     ],
     ids=["numbers", "hybrid"],
 )
-def test_every_element_is_emitted_once_at_another_parallelism(descriptor, parallelism):
+def test_every_record_is_emitted_once_at_another_parallelism(descriptor, parallelism):
     """Subtasks are at different positions, and in different parts of a hybrid source."""
     first, snapshots = run(descriptor, None, [2, 19, 0])
     second, snapshots = run(descriptor, snapshots, [3] * parallelism)

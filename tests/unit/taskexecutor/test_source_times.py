@@ -65,7 +65,7 @@ def test_a_source_without_times_tells_its_idleness_alone():
     assert world.told() == {"sourceIdleTime": 0}
 
 
-def test_idleness_begins_with_the_last_element(world):
+def test_idleness_begins_with_the_last_record(world):
     """Also if a step emits and reports that nothing more is available."""
     world.step(NOTHING_AVAILABLE)
     world.now_ms = 100

@@ -65,7 +65,7 @@ def test_the_slowest_split_decides_the_watermark():
 
 
 @pytest.mark.parametrize("assigner", [None, Itself()])
-def test_elements_of_one_timestamp_at_once(assigner):
+def test_records_of_one_timestamp_at_once(assigner):
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
     if assigner is not None:
         strategy = strategy.with_timestamp_assigner(assigner)
@@ -91,7 +91,7 @@ def test_elements_of_one_timestamp_at_once(assigner):
     assert output.watermarks == [96 if assigner is None else 86]
 
 
-def test_a_generator_of_the_users_own_sees_each_of_many_elements():
+def test_a_generator_of_the_users_own_sees_each_of_many_records():
     class Counting(WatermarkGenerator):
         def on_event(self, event, event_timestamp, output):
             output.emit_watermark(event)

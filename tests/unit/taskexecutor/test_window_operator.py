@@ -107,7 +107,7 @@ def test_tumbling_windows_fire_in_order_and_leave_nothing(trigger):
 
 
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
-def test_late_elements_go_to_the_side_output(trigger):
+def test_late_records_go_to_the_side_output(trigger):
     with harness(TEN, Show(), trigger=trigger, late_tag="late") as test:
         test.process_element(("a", 5), 5)
         test.process_watermark(12)
@@ -240,7 +240,7 @@ def test_windows_of_either_operator_are_taken_over_by_the_other(
 
 
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
-def test_elements_without_timestamp_are_refused(trigger):
+def test_records_without_timestamp_are_refused(trigger):
     with (
         harness(TEN, Show(), trigger=trigger) as test,
         pytest.raises(MissingTimestampError, match="assign_timestamps_and_watermarks"),
@@ -317,7 +317,7 @@ def test_sessions_merge_whatever_the_order():
     assert results == [[(3, 29), (1, 59)]] * 3
 
 
-def test_late_element_reopens_its_session():
+def test_late_record_reopens_its_session():
     assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
     with harness(assigner, Show(), lateness_ms=50) as test:
         for timestamp in (0, 5):
@@ -451,7 +451,7 @@ def test_processing_time_windows_fire_by_the_clock():
     [TumblingEventTimeWindows, TumblingProcessingTimeWindows],
     ids=["event", "processing"],
 )
-def test_natural_windows_begin_where_the_clock_stands_at_the_first_element(windows):
+def test_natural_windows_begin_where_the_clock_stands_at_the_first_record(windows):
     """G: the first element fixes the shift; the clock shifts event time as well."""
     assigner = windows.staggered(Time.milliseconds(10), WindowStagger.NATURAL)
     with harness(assigner, Show()) as test:

@@ -118,7 +118,7 @@ def test_no_checkpoint_waits_for_it():
     assert follow_up.slices == -1
 
 
-def test_slices_run_one_at_a_time_with_elements_between_them():
+def test_slices_run_one_at_a_time_with_records_between_them():
     task = Task()
     parts = [FollowUp(slices=2), FollowUp(slices=1)]
     for number, part in enumerate(parts, 1):
