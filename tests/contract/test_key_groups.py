@@ -300,7 +300,7 @@ def test_selectors_of_a_part_are_recognised():
 
 @pytest.mark.parametrize("selector", [selector for selector, _ in PART_SELECTORS])
 def test_recognised_parts_behave_as_written(make_selector, selector):
-    """Same keys and same exceptions as calling the selector, whatever the elements are."""
+    """Same keys and same exceptions as calling the selector, whatever the records are."""
     asking = by_key(make_selector, lambda v: selector(v))
     taking = by_key(make_selector, selector)
     for number in range(20):
@@ -316,7 +316,7 @@ def test_recognised_parts_behave_as_written(make_selector, selector):
 
 @pytest.mark.parametrize(("selector", "position"), FIELD_SELECTORS)
 def test_recognised_selectors_behave_as_written(make_selector, selector, position):
-    """Same keys and same exceptions as calling the selector, whatever the elements are."""
+    """Same keys and same exceptions as calling the selector, whatever the records are."""
     asking = by_key(make_selector, lambda t: selector(t))
     taking = by_key(make_selector, selector)
     for value in (tuple("abcd"), list("abcd"), "abcd", dict(enumerate("abcd"))):

@@ -1,4 +1,4 @@
-"""Record writer and input processor: elements in order, framed alike, through every selector.
+"""Record writer and input processor: records in order, framed alike, through every selector.
 
 Goal: operators behind the exchange receive what an operator emits (B-1, B-4, B-6). Method: both
 runtimes over their own partitions and gates; the native ones also over a stand-in for the C
@@ -66,12 +66,12 @@ class Exchange:
         return process
 
     def finish(self):
-        """Return all elements of each channel, without the end of the partition."""
+        """Return all records of each channel, without the end of the partition."""
         self.partition.finish()
         return self.read_to_end()
 
     def read_to_end(self):
-        """Return the elements as :meth:`finish` does, if another thread finishes the partition."""
+        """Return the records as :meth:`finish` does, if another thread finishes the partition."""
         for processor in self.processors:
             while processor.process_next(PATIENCE_MS) != 2:
                 pass
@@ -284,7 +284,7 @@ def test_a_partitioner_sends_a_record_to_several_channels(plane):
 
 
 def test_broadcast_between_random_elements(plane):
-    """A broadcast writer sends all to all, also around elements for one channel (M10)."""
+    """A broadcast writer sends all to all, also around records for one channel (M10)."""
     exchange = Exchange(plane, "BROADCAST", 2)
     for i in range(200):
         exchange.writer.collect(i, MIN)
@@ -358,7 +358,7 @@ def test_flush_makes_records_readable(plane):
 
 @pytest.mark.parametrize("selector", ["FORWARD", "BROADCAST"])
 def test_flush_timeout_zero(plane, selector):
-    """With flush timeout 0 every element is visible at once (B-6)."""
+    """With flush timeout 0 every record is visible at once (B-6)."""
     exchange = Exchange(plane, selector, 1, flush_timeout_ms=0)
     for emit in (
         lambda: exchange.writer.collect(1, MIN),
@@ -424,7 +424,7 @@ def test_mismatched_parts_are_refused(plane):
     "payload", ["07", "0700", "02", "04", "05", "050000", "0600000000", "06" + 16 * "00"]
 )
 def test_corrupt_elements_in_python(payload):
-    """B6: the plain reader, too, rejects unknown tags and elements of another length."""
+    """B6: the plain reader, too, rejects unknown tags and records of another length."""
     plane = Plane("pure")
     try:
         exchange = Exchange(plane, "FORWARD", 1)

@@ -124,7 +124,7 @@ def test_a_timestamp_that_is_none_fails_in_the_functions_words(native):
 
 
 def test_an_idle_operator_becomes_active_behind_the_first_record(native):
-    """As for elements that were created."""
+    """As for records that were created."""
     exchange = exchange_of(native, PAIR, 0)
     operator = operator_of(exchange, lambda e, _: e[1], stamps=True)
     from penstock._native.time_operators import TimestampsOperator

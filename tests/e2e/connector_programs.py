@@ -18,7 +18,7 @@ TEXT = SimpleStringSchema()
 
 
 class FailOnce(MapFunction):
-    """Fails the job at an element, once."""
+    """Fails the job at a record, once."""
 
     def __init__(self, mark, at):
         self.mark, self.at = mark, at

@@ -180,7 +180,7 @@ def test_global_sends_everything_to_the_first_subtask(env):
 
 
 def test_a_limit_ends_a_source_without_end(env):
-    """The job does not wait for an element beyond the limit, which would never arrive."""
+    """The job does not wait for a record beyond the limit, which would never arrive."""
 
     class Five(SourceFunction):
         def open(self, runtime_context):

@@ -16,7 +16,7 @@ LIMIT_BYTES = 1024 * 1024
 
 
 class Limited(MapFunction):
-    """Forwards elements, in a process whose files stay small."""
+    """Forwards records, in a process whose files stay small."""
 
     def open(self, runtime_context):
         resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))

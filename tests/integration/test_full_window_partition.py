@@ -129,7 +129,7 @@ def test_the_pure_runtime_does_the_same():
     ids=["aggregate", "reduce", "map_partition"],
 )
 def test_a_checkpoint_holds_what_a_partition_has(descriptor, expected):
-    """Two subtasks become one, which has the elements of both."""
+    """Two subtasks become one, which has the records of both."""
     snapshots = []
     for subtask, elements in enumerate((PAIRS[:2], PAIRS[2:])):
         with OneInputStreamOperatorTestHarness(

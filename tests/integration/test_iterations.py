@@ -69,7 +69,7 @@ def test_a_loop_over_keys_sends_records_to_other_subtasks():
 
 
 def test_more_than_all_buffers_hold_is_fed_back_without_deadlock():
-    """Every element becomes many, so that the loop holds more than its buffers and its memory."""
+    """Every record becomes many, so that the loop holds more than its buffers and its memory."""
     env = environment()
     pair = Types.TUPLE([Types.INT(), Types.STRING()])
     loop = env.from_collection([(0, "x" * 100)], pair).iterate()

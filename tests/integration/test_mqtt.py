@@ -180,7 +180,7 @@ def stream_of(env, source):
 
 
 def taken(stream, count):
-    """Return the first elements, without repetitions."""
+    """Return the first records, without repetitions."""
     found = []
     with stream.execute_and_collect() as elements:
         for element in elements:

@@ -134,7 +134,7 @@ def test_functions_of_every_kind_emit_to_side_outputs(stream: DataStream[int]) -
 
 
 def test_windows_discard_what_nobody_asks_for(stream: DataStream[int]) -> None:
-    """As with process functions: the pair is no element of the main output."""
+    """As with process functions: the pair is no record of the main output."""
     keyed = stream.key_by(lambda _: 0, Types.INT())
     window = keyed.window(TEN_MS)
     kinds = [

@@ -40,7 +40,7 @@ class Timestamp(ProcessFunction):
 
 
 class EveryElement(WatermarkGenerator):
-    """Emits a watermark after each element."""
+    """Emits a watermark after each record."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         output.emit_watermark(event_timestamp - 1)

@@ -1,4 +1,4 @@
-"""from_queue and from_async_iterator: elements that the program adds while the job runs."""
+"""from_queue and from_async_iterator: records that the program adds while the job runs."""
 
 import asyncio
 import queue

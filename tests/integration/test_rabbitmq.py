@@ -81,7 +81,7 @@ def numbered(count, start=0):
 
 
 def taken(stream, count):
-    """Return the first elements."""
+    """Return the first records."""
     found = []
     with stream.execute_and_collect() as elements:
         for element in elements:

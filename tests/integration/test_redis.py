@@ -137,7 +137,7 @@ def test_a_worker_that_is_killed_loses_nothing(server, tmp_path):
 
 
 class HaltsAt(MapFunction):
-    """Stops the server before an element, in threads of this process."""
+    """Stops the server before a record, in threads of this process."""
 
     servers: ClassVar = {}
 

@@ -245,7 +245,7 @@ def test_a_job_that_ends_while_it_is_asked_is_asked_no_more(session, tmp_path, m
 
 
 class Counting(MapFunction):
-    """Adds its elements to an accumulator."""
+    """Adds its records to an accumulator."""
 
     def open(self, runtime_context):
         self.sum = runtime_context.get_int_counter("sum")

@@ -1,4 +1,4 @@
-"""Errors of sinks for an element that does not fit name the destination."""
+"""Errors of sinks for a record that does not fit name the destination."""
 
 import re
 

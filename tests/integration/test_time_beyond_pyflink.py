@@ -80,7 +80,7 @@ class WithoutPause(SourceFunction):
 
 
 class Slow(WatermarkGenerator):
-    """Is slow for each element, and creates a file when a timer fires after one."""
+    """Is slow for each record, and creates a file when a timer fires after one."""
 
     def __init__(self, path):
         self.path = path

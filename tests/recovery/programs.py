@@ -59,7 +59,7 @@ class Misfortune(MapFunction, CheckpointListener):
 
 
 class Paced(MapFunction, CheckpointListener):
-    """Lets some elements pass at once behind each complete checkpoint, and then one in a while.
+    """Lets some records pass at once behind each complete checkpoint, and then one in a while.
 
     Chained to its source, which takes checkpoints between two elements: so there are checkpoints
     all along the job, however fast it is, and however slow they are.  That ends with the failures.

@@ -15,7 +15,7 @@ KEYS = 10
 
 
 class Slowly(MapFunction):
-    """Forwards elements more and more slowly, so that a job still runs when it is stopped.
+    """Forwards records more and more slowly, so that a job still runs when it is stopped.
 
     A subtask needs more than 100 s for its first 10,000.
     """

@@ -23,7 +23,7 @@ PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 
 
 class Noted(MapFunction):
-    """Forwards elements, and creates a file that names its subtask and process.
+    """Forwards records, and creates a file that names its subtask and process.
 
     The first attempts of a stage start together: each waits for the given number of others.
     """
@@ -146,7 +146,7 @@ def test_only_the_producer_of_lost_files_runs_again(tmp_path, monkeypatch, runti
 
 
 class Limited(MapFunction):
-    """Forwards elements, in a process whose files stay small, which is close to a full disk."""
+    """Forwards records, in a process whose files stay small, which is close to a full disk."""
 
     def open(self, runtime_context):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -167,7 +167,7 @@ def test_the_error_names_a_full_disk(tmp_path, monkeypatch, runtime):
 
 
 class DiesWithinARegion(Noted):
-    """Forwards elements; the kernel kills the first attempt's process within a write to its file.
+    """Forwards records; the kernel kills the first attempt's process within a write to its file.
 
     The write ends at the limit of the file, in the middle of a region, and the next one is fatal:
     no handler runs, as after ``kill -9``.

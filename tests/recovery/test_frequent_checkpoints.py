@@ -62,7 +62,7 @@ WRITING = threading.Event()
 
 
 class Two(SourceFunction):
-    """Emits one element, and another one while a checkpoint of the first is being written."""
+    """Emits one record, and another one while a checkpoint of the first is being written."""
 
     def run(self, ctx):
         ctx.collect(0)

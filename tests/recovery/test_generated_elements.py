@@ -1,4 +1,4 @@
-"""A DataGeneratorSource whose workers are killed emits each element once (M63)."""
+"""A DataGeneratorSource whose workers are killed emits each record once (M63)."""
 
 import pytest
 from penstock.common import Types, WatermarkStrategy

@@ -1,4 +1,4 @@
-"""HttpSource in a job whose workers are killed: each element once.
+"""HttpSource in a job whose workers are killed: each record once.
 
 The service has more elements as results arrive, that is, when a checkpoint includes them.
 """

@@ -209,7 +209,7 @@ def test_a_job_leaves_nothing_of_what_it_tried_when_it_began(server):
 
 @pytest.mark.parametrize("fault", ["gone", "locked", "held"])
 def test_a_job_outlives_a_server_that_does_not_serve(server, tmp_path, caplog, fault):
-    """Checkpoints fail or expire, and a log line says why; elements flow; later ones succeed."""
+    """Checkpoints fail or expire, and a log line says why; records flow; later ones succeed."""
     demand = tmp_path / "fail"
     stream = chaos.job(
         f"s3://{BUCKET}/checkpoints",

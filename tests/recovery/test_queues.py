@@ -1,4 +1,4 @@
-"""from_queue in a job whose workers are killed: each element once while the program lives."""
+"""from_queue in a job whose workers are killed: each record once while the program lives."""
 
 import queue
 

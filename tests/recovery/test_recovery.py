@@ -190,7 +190,7 @@ class SlowAndTold(MapFunction, CheckpointListener):
 
 
 def test_a_source_whose_records_take_long_takes_checkpoints(tmp_path):
-    """The source handles messages between two elements, not after a thousand of them."""
+    """The source handles messages between two records, not after a thousand of them."""
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.interval", "10 ms")
     env = StreamExecutionEnvironment.get_execution_environment(configuration)

@@ -65,7 +65,7 @@ def test_checkpoints_and_savepoints_do_not_disturb_each_other(tmp_path, interval
 
 
 class Padded(MapFunction):
-    """Makes elements so large that a few more than 18 fill the buffers of unread results."""
+    """Makes records so large that a few more than 18 fill the buffers of unread results."""
 
     def __init__(self, marker):
         self.marker = marker
@@ -100,7 +100,7 @@ def test_a_program_that_waits_for_a_savepoint_need_not_read(tmp_path, target, in
 
 
 class Marks(MapFunction):
-    """Passes elements on, and tells by a file that one has come."""
+    """Passes records on, and tells by a file that one has come."""
 
     def __init__(self, marker):
         self.marker = marker
@@ -183,7 +183,7 @@ def test_the_errors_of_impossible_savepoints(tmp_path):
 
 
 class Ticks(SourceFunction):
-    """Emits until it is cancelled, and then one more element."""
+    """Emits until it is cancelled, and then one more record."""
 
     def __init__(self):
         self.running = True

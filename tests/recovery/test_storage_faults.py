@@ -222,7 +222,7 @@ def test_a_job_outlives_the_loss_of_its_directory(tmp_path, caplog):
 
 @pytest.mark.parametrize("method", ["make_directory", "create", "publish", "delete_directory"])
 def test_a_job_outlives_storage_that_hangs(tmp_path, monkeypatch, caplog, method):
-    """Checkpoints expire while elements flow; a restart does not wait; later ones succeed."""
+    """Checkpoints expire while records flow; a restart does not wait; later ones succeed."""
     job = Job(tmp_path, **{"execution.checkpointing.timeout": "1 s"})
     goes_on = threading.Event()
     real = getattr(LocalFileSystem, method)

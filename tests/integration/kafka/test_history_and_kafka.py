@@ -61,7 +61,7 @@ def test_files_and_then_two_topics(topics, tmp_path, runtime):
 
 @pytest.mark.parametrize("until", [100, 400])
 def test_a_savepoint_before_and_within_the_topic(until, topics, tmp_path):
-    """Each element once, at another parallelism."""
+    """Each record once, at another parallelism."""
     count = 5000
     write_lines(tmp_path / "history", range(300))
     name = topics.create(partitions=3)
@@ -95,7 +95,7 @@ class AsTimestamp(TimestampAssigner):
 
 
 def test_each_partition_behind_the_files_has_its_watermarks(topics, tmp_path):
-    """A partition that is far ahead makes no element of another one late."""
+    """A partition that is far ahead makes no record of another one late."""
     write_lines(tmp_path / "history", range(100), files=1)
     name = topics.create(partitions=2)
     records = [{"value": str(n), "partition": 0} for n in range(1_000_000, 1_005_000)]

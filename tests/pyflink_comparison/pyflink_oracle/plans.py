@@ -190,7 +190,7 @@ def _ways_in(library: Library, stream: str, call: str) -> list[list[str]]:
 
 
 def ways(nodes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the paths from sources to ends, each as the strategies that move its elements."""
+    """Return the paths from sources to ends, each as the strategies that move its records."""
     known = {node["id"]: node for node in nodes}
     read = {edge["id"] for node in nodes for edge in node.get("predecessors", ())}
     ends = [node for node in nodes if node["id"] not in read and not _is_own(node)]

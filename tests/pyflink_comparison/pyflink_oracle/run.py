@@ -140,7 +140,7 @@ def run_programs(library: Library, names: list[str]) -> dict[str, Any]:
 
 
 def record_plans(library: Library) -> None:
-    """Record how elements are partitioned behind each method of each kind of stream."""
+    """Record how records are partitioned behind each method of each kind of stream."""
     check_complete(library)
     recording.save("plans.json", recording.by_outcome(run_plans(library)))
 

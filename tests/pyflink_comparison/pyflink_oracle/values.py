@@ -441,7 +441,7 @@ def broadcast_state(names: Any, kind: Any, values: list[Any]) -> list[str]:
 
 
 def reduced(names: Any, kind: Any, values: list[Any]) -> list[str]:
-    """Return the results of a window's reduce of one element."""
+    """Return the results of a window's reduce of one record."""
     stream = _mapped(names, kind, values).map(lambda v: v, kind)
     keyed = stream.key_by(lambda v: 0, names["Types"].INT())
     return _collected(keyed.count_window(1).reduce(lambda a, b: a))
@@ -523,4 +523,4 @@ def give_up(*_: object) -> None:
 
 
 class LostElementsError(Exception):
-    """A job lost elements."""
+    """A job lost records."""

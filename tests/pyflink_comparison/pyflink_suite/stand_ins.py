@@ -35,7 +35,7 @@ from penstock.datastream import (
 from penstock.taskexecutor.sinks import element_text
 
 _SIZE = 4
-"""The size in front of a written element, in bytes."""
+"""The size in front of a written record, in bytes."""
 
 
 class NeedsJavaError(Exception):
@@ -117,7 +117,7 @@ def _patch_configurations() -> None:
 
 
 class DataStreamTestSinkFunction(SinkFunction):
-    """A sink whose elements the tests read after the job."""
+    """A sink whose records the tests read after the job."""
 
     folder = ""
 
@@ -132,7 +132,7 @@ class DataStreamTestSinkFunction(SinkFunction):
             file.write(len(written).to_bytes(_SIZE, "little") + written)
 
     def get_results(self, is_python_object: bool = False, stringify: bool = True) -> list[Any]:
-        """Return the elements: in Java's text, in Python's, or unchanged."""
+        """Return the records: in Java's text, in Python's, or unchanged."""
         values = self._elements()
         self.clear()
         if is_python_object:
@@ -141,7 +141,7 @@ class DataStreamTestSinkFunction(SinkFunction):
         return list(map(element_text.text_of_elements(context), values))
 
     def clear(self) -> None:
-        """Forget the elements."""
+        """Forget the records."""
         Path(self._path).unlink(missing_ok=True)
 
     def _elements(self) -> list[Any]:

@@ -91,11 +91,11 @@ class Side:
         del sys.modules[self.name]
 
     def function(self, place, index):
-        """Return the function that is called for each element at a place."""
+        """Return the function that is called for each record at a place."""
         return bound_function(self.module.stages[index], PLACES[place][1])
 
     def outcomes(self, feed, elements):
-        """Return each element's result, nothing or a failure, while the surroundings change."""
+        """Return each record's result, nothing or a failure, while the surroundings change."""
         found = []
         for step, literal in enumerate(elements):
             self.module.change(step)
@@ -136,7 +136,7 @@ class Aggregator(AggregateFunction):
 
 
 def generate(seed, number):
-    """Return a case by number: its kind, functions and elements."""
+    """Return a case by number: its kind, functions and records."""
     chooser = random.Random(f"{seed}/{number}")
     kind = chooser.choices(list(KINDS), weights=list(KINDS.values()))[0]
     case = Case(chooser)

@@ -1,4 +1,4 @@
-"""Collected elements in batches: they are read back equal, and damage is detected."""
+"""Collected records in batches: they are read back equal, and damage is detected."""
 
 import pytest
 from hypothesis import given

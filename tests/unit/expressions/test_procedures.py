@@ -176,7 +176,7 @@ WRONG = [("a", "x"), ("a", 2**63), ("a",), ("b", None), ("a", float("inf"))]
 
 
 def seen(function, *, elements=ELEMENTS, key=lambda value: value[0], **options):
-    """Return all that a harness shows of a function, elements between watermarks; or its error."""
+    """Return all that a harness shows of a function, records between watermarks; or its error."""
     with KeyedOneInputStreamOperatorTestHarness(
         operators.KeyedProcess(function), key, configuration=options
     ) as test:

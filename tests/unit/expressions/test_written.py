@@ -54,7 +54,7 @@ def outcome(function, *arguments):
 
 
 def in_harness(stream_type, build, elements, evaluated="true"):
-    """Return each element's results, or its error."""
+    """Return each record's results, or its error."""
     harness = PipelineTestHarness({"penstock.evaluate-functions": evaluated})
     harness.sink("out", build(harness.source("in", stream_type)))
     found = []

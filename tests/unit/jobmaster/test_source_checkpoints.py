@@ -162,7 +162,7 @@ class Job:
             self.readers[subtask].operator.handle_operator_event(self.mails[subtask].popleft())
 
     def step(self, subtask, count=1):
-        """Emit a limited number of elements."""
+        """Emit a limited number of records."""
         for _ in range(count):
             self.deliver(subtask)
             self.readers[subtask].operator.emit_next(1)

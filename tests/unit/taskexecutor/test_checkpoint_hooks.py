@@ -315,7 +315,7 @@ def test_lists_stay_where_they_are_with_the_old_parallelism():
 
 
 def test_surplus_elements_rotate_from_state_to_state():
-    """F12: the receivers of one element more are not always the first ones."""
+    """F12: the receivers of one record more are not always the first ones."""
 
     class Two(Lists):
         def initialize_state(self, context):
@@ -444,7 +444,7 @@ def test_windows_are_restored(assigner, trigger):
 
 
 class Echo(AsyncFunction):
-    """Returns an element once it is released."""
+    """Returns a record once it is released."""
 
     def __init__(self):
         self.may_answer = asyncio.Event()

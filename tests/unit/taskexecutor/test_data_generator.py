@@ -1,4 +1,4 @@
-"""DataGeneratorSource: elements by number, positions in checkpoints, rates by a virtual clock."""
+"""DataGeneratorSource: records by number, positions in checkpoints, rates by a virtual clock."""
 
 from dataclasses import replace
 

@@ -67,7 +67,7 @@ def elements(count, seed=1):
 
 
 def expected(given):
-    """Return the elements in the order of keys, then of time; those of one time in their order."""
+    """Return the records in the order of keys, then of time; those of one time in their order."""
     groups = {}
     for key, *element in given:
         groups.setdefault(key, []).append(tuple(element))

@@ -1,4 +1,4 @@
-"""FileSink.enable_compact: few files instead of many, each element once, through failures.
+"""FileSink.enable_compact: few files instead of many, each record once, through failures.
 
 Method: as in `test_file_sink`, with the compactor between the writer and the committer.
 """
@@ -37,7 +37,7 @@ def of_size(size_bytes):
 
 
 class Bucket:
-    """Assigns an element to the bucket of its first character."""
+    """Assigns a record to the bucket of its first character."""
 
     def get_bucket_id(self, element, current_processing_time):
         return element[0]

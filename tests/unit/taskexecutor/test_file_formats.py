@@ -1,4 +1,4 @@
-"""Every format of files: all elements once, for any checkpoint and any subtasks that continue.
+"""Every format of files: all records once, for any checkpoint and any subtasks that continue.
 
 Method: files in the format, read by harnesses that are snapshotted after each number of elements
 and restored into one or three subtasks.

@@ -98,7 +98,7 @@ def test_the_folder_of_an_element(tmp_path, kind, assigner, bucket):
 
 
 class Chosen(BucketAssigner):
-    """Uses the element as the name of its folder."""
+    """Uses the record as the name of its folder."""
 
     def __init__(self):
         super().__init__(None, None)

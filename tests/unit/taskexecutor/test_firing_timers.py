@@ -13,7 +13,7 @@ def first(value):
 
 
 class Registering(KeyedProcessFunction):
-    """Registers a timer for each element, at its time; subclasses define the output of a firing."""
+    """Registers a timer for each record, at its time; subclasses define the output of a firing."""
 
     def process_element(self, value, ctx):
         register = ctx.timer_service().register_event_time_timer

@@ -134,7 +134,7 @@ def test_a_stop_iteration_of_a_function_stays_one():
 
 
 class Runs(PythonSink):
-    """Records the frame that passes each element to its writer."""
+    """Records the frame that passes each record to its writer."""
 
     def __init__(self):
         super().__init__()
@@ -156,7 +156,7 @@ class Runs(PythonSink):
 
 
 def test_a_writer_gets_what_a_single_function_makes_by_runs():
-    """Element by element, the path from the source to a writer is slower."""
+    """Record by record, the path from the source to a writer is slower."""
     sink = Runs()
     operator = SinkWriterOperator(sink)
     operator.setup(None, DiscardingOutput())

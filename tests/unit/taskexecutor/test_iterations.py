@@ -117,7 +117,7 @@ def test_the_head_ends_after_a_superstep_without_records():
 
 
 def test_heads_of_a_group_tell_each_other_of_quiet_supersteps():
-    """Each head sends one more than it received, or 0 after elements.
+    """Each head sends one more than it received, or 0 after records.
 
     A head ends when it receives the number of iterations in its group.
     """
@@ -267,7 +267,7 @@ def test_fed_back_records_are_spread_over_another_parallelism():
 
 
 def test_the_head_gives_a_tail_time_to_come():
-    """The waiting time starts with the tail, which may restore elements from a snapshot."""
+    """The waiting time starts with the tail, which may restore records from a snapshot."""
     head = head_harness(wait_time_ms=1)
     with head:
         for _ in range(3):
@@ -296,7 +296,7 @@ def test_a_head_that_stood_still_while_its_tail_came_does_not_end(monkeypatch):
 
 
 def test_a_full_disk_under_an_iteration_is_named_and_loses_nothing(tmp_path):
-    """All elements in the file can still be read whole."""
+    """All records in the file can still be read whole."""
     channel = FeedbackChannel(limit=2)
     channel.spill_with(TypeSerializer(), lambda: str(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

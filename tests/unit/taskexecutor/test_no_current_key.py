@@ -301,7 +301,7 @@ def test_the_context_of_a_record_has_no_key_once_it_is_over():
 
 
 class OfWatermarks(OneInputStreamOperator):
-    """An operator whose watermarks come after elements and timers of keys."""
+    """An operator whose watermarks come after records and timers of keys."""
 
     def open(self):
         self.state = self.get_runtime_context().get_state(ValueStateDescriptor("kept", LONG))

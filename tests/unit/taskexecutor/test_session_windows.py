@@ -136,7 +136,7 @@ def feed(test, items):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("lateness_ms", [0, 1, 10, 35])
 def test_they_are_those_of_the_general_operator(gap, function, lateness_ms):
-    """They have the same results, in the same order, and the same late elements."""
+    """They have the same results, in the same order, and the same late records."""
     lateness = {"lateness_ms": lateness_ms, "late_tag": "late"}
     for seed in SEEDS:
         found = []
@@ -238,7 +238,7 @@ def test_windows_that_moved_to_and_fro_fire(lateness_ms, assigner):
 
 
 def test_sessions_of_a_longer_gap_grow_together_in_a_program_with_a_shorter_one():
-    """Each element of the shorter gap reaches no further than its gap."""
+    """Each record of the shorter gap reaches no further than its gap."""
     for trigger in TRIGGERS.values():
         with sessions(5, trigger) as test:
             for timestamp in (0, 7, 14, 40):
@@ -355,7 +355,7 @@ def test_late_records_at_the_end_of_64_bits(lateness_ms):
 
 
 class Marking(Show):
-    """Mutates its elements."""
+    """Mutates its records."""
 
     def process(self, key, context, elements):
         yield key, context.window().end, [element[1] for element in elements]

@@ -121,7 +121,7 @@ def test_print_refuses_coroutines(capsys):
 
 @pytest.mark.parametrize("is_generator", [False, True])
 def test_a_sink_that_drops_everything_refuses_coroutines(is_generator):
-    """The coroutine that should have computed the element was not even started."""
+    """The coroutine that should have computed the record was not even started."""
 
     async def coroutine():
         return 1

@@ -18,7 +18,7 @@ STEP = 1024
 
 
 class Clock:
-    """Advances by the cost of each element."""
+    """Advances by the cost of each record."""
 
     def __init__(self):
         self.now_ns, self.cost_ns = 0, 0
@@ -116,7 +116,7 @@ READERS = {"lines": text_files, "csv": csv_files, "columns": columns, "frames": 
 
 
 class Slow(Output):
-    """An output before a harness's own; its elements advance the clock."""
+    """An output before a harness's own; its records advance the clock."""
 
     def __init__(self, clock):
         self.clock, self.taken = clock, 0

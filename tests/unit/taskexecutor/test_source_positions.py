@@ -1,4 +1,4 @@
-"""Positions of sources in checkpoints: a restore emits exactly the other elements (M34, M63)."""
+"""Positions of sources in checkpoints: a restore emits exactly the other records (M34, M63)."""
 
 import threading
 from itertools import chain
@@ -224,7 +224,7 @@ class Counting(SourceFunction, CheckpointedFunction):
 
 
 def test_source_functions_are_asked_under_their_lock():
-    """The snapshot falls between two elements although the function has its own thread."""
+    """The snapshot falls between two records although the function has its own thread."""
     function = Counting()
     with OneInputStreamOperatorTestHarness(operators.FunctionSource(function)) as old:
         old.operator.emit_next(1)

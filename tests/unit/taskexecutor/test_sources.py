@@ -28,7 +28,7 @@ from support.reserved_ports import reserved_ports
 
 
 def run(descriptor, **options):
-    """Return the elements of a source until its end."""
+    """Return the records of a source until its end."""
     with OneInputStreamOperatorTestHarness(descriptor, **options) as test:
         while test.operator.emit_next(100) != END_OF_DATA:
             test.operator.wait_available(1000)
@@ -333,7 +333,7 @@ def late_after_early(folder):
 
 
 def test_event_time_waits_for_the_split_that_is_being_read(tmp_path):
-    """Records of an earlier split do not make the elements of the next one late."""
+    """Records of an earlier split do not make the records of the next one late."""
     with OneInputStreamOperatorTestHarness(late_after_early(tmp_path)) as test:
         while test.values != ["1000", "10"]:
             test.operator.emit_next(1)

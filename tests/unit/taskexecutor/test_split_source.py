@@ -107,7 +107,7 @@ def test_a_generator_of_the_users_own_sees_each_of_many_records():
 
 
 def each_element():
-    """Return a strategy that emits a watermark after each element."""
+    """Return a strategy that emits a watermark after each record."""
 
     class AtOnce(WatermarkGenerator):
         def on_event(self, event, event_timestamp, output):
@@ -222,7 +222,7 @@ def test_an_idle_split_does_not_hold_event_time_back_until_it_continues():
 
 @pytest.mark.parametrize("names", [("busy", "quiet"), ("quiet", "busy")])
 def test_splits_that_become_idle_together_emit_the_watermark_reached(names):
-    """A split without elements no longer counts when the others fall silent."""
+    """A split without records no longer counts when the others fall silent."""
     clock = Clock()
     reader, found = outputs(idle_after_a_second(), clock)
     splits = {name: reader.create_output_for_split(name) for name in names}
@@ -432,7 +432,7 @@ class Part(SourceSplit):
 
 
 class Parts(SourceReader):
-    """Emits elements as the test says, to the outputs of splits."""
+    """Emits records as the test says, to the outputs of splits."""
 
     def __init__(self):
         self.to_emit = []

@@ -309,7 +309,7 @@ def test_mails_run_from_a_position_on_and_one_may_wait_for_another():
 
 
 def test_a_waiting_operator_runs_none_of_the_tasks_own_mails():
-    """For example a checkpoint, which would miss the element that the operator holds."""
+    """For example a checkpoint, which would miss the record that the operator holds."""
     ran = []
     mailbox, timers = Mailbox(lambda: None), ProcessingTimeService(lambda: 10)
     mailbox.execute(partial(ran.append, "checkpoint"), CHECKPOINTS)

@@ -114,7 +114,7 @@ class Clock:
     now_ms: int = 0
 
     def after(self, pause_ms, *element):
-        """Return the results of an element that arrives so long after the last one."""
+        """Return the results of a record that arrives so long after the last one."""
         self.now_ms += pause_ms
         self.test.set_processing_time(self.now_ms)
         before = len(self.test.values)

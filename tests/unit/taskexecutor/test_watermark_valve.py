@@ -68,7 +68,7 @@ def test_combined_status_of_two_inputs():
 
 
 def test_a_channel_that_has_ended_does_not_speak_for_idle_ones():
-    """A reader without splits ends at once: the other's elements after a pause are not late."""
+    """A reader without splits ends at once: the other's records after a pause are not late."""
     valve, emitted = make_valve(2)
     valve.watermark(1, MAX_TIMESTAMP)
     valve.watermark(0, 5)

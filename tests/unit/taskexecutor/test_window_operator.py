@@ -184,7 +184,7 @@ def test_sliding_windows_are_those_of_the_general_operator(shape, function, kind
 
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
 def test_each_sliding_window_has_its_own_copy(trigger):
-    """Changes that a function makes to the elements of one window are not visible in another."""
+    """Changes that a function makes to the records of one window are not visible in another."""
 
     class Taking(ProcessWindowFunction):
         def process(self, key, context, elements):

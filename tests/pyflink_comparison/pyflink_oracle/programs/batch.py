@@ -21,7 +21,7 @@ def _factor(f, keyed=False):
 
 
 def broadcast_comes_first(f):
-    """The elements are ready long before the last broadcast one."""
+    """The records are ready long before the last broadcast one."""
     env = f.batch_env()
     descriptor, times = _factor(f)
     factors = f.ints(7, 8, 10, env=env).map(lambda v: v * 10, f.Types.INT()).broadcast(descriptor)

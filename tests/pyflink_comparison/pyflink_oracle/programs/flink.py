@@ -45,7 +45,7 @@ class Flink:
         return env
 
     def paced_env(self) -> Any:
-        """Return an environment in which each paced element is followed by its watermark."""
+        """Return an environment in which each paced record is followed by its watermark."""
         return self.env(
             settings={
                 "pipeline.auto-watermark-interval": "10 ms",
@@ -84,7 +84,7 @@ class Flink:
         return stream.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(Moment()))
 
     def paced(self, stream: Any, seconds: float = 0.25) -> Any:
-        """Return the stream with a pause before each element; see `paced_env`."""
+        """Return the stream with a pause before each record; see `paced_env`."""
 
         def wait(value: Any) -> Any:
             time.sleep(seconds)
@@ -98,16 +98,16 @@ class Flink:
         return self.timed(pairs, lambda v: v[1], 0)
 
     def collect(self, stream: Any) -> list[str]:
-        """Return the stream's elements as texts, in their order."""
+        """Return the stream's records as texts, in their order."""
         with stream.execute_and_collect() as results:
             return [text_of(value) for value in results]
 
     def sorted(self, stream: Any) -> list[str]:
-        """Return the stream's elements as sorted texts, if their order is not defined."""
+        """Return the stream's records as sorted texts, if their order is not defined."""
         return sorted(self.collect(stream))
 
     def collect_each(self, streams: dict[str, Any]) -> dict[str, list[str]]:
-        """Return the elements of several streams of one job, each sorted."""
+        """Return the records of several streams of one job, each sorted."""
 
         def named(name: str) -> Callable[[Any], tuple[str, str]]:
             return lambda value: (name, text_of(value))
@@ -124,7 +124,7 @@ class Flink:
         return outcome_of(action)
 
     def collected(self, stream: Callable[[], Any]) -> Any:
-        """Return the elements of a stream that may fail, or the error."""
+        """Return the records of a stream that may fail, or the error."""
         try:
             return self.collect(stream())
         except Exception as error:

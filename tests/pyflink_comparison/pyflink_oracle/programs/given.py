@@ -1,4 +1,4 @@
-"""Results of functions that return several elements: iterables, nothing, and invalid ones."""
+"""Results of functions that return several records: iterables, nothing, and invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parallelism and how elements are spread over subtasks."""
+"""Parallelism and how records are spread over subtasks."""
 
 from __future__ import annotations
 

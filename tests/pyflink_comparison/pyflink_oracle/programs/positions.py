@@ -112,7 +112,7 @@ def _keyed(f: Any, stream: Any) -> Any:
 
 
 def _sum(f: Any, stream: Any) -> Any:
-    """Reduce windows: only the last sums do not depend on the order of elements."""
+    """Reduce windows: only the last sums do not depend on the order of records."""
     windows = f.TumblingEventTimeWindows.of(f.Time.seconds(1))
     windowed = _keyed(f, f.timed(stream, lambda v: v[1])).window(windows)
     return windowed.reduce(lambda a, b: (a[0], a[1] + b[1]))

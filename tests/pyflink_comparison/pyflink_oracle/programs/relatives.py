@@ -274,7 +274,7 @@ def results_of_windows_of_another_form(f):
 
 
 def results_of_functions_of_another_form(f):
-    """The same for other functions: both inputs, timers, side outputs, broadcast elements."""
+    """The same for other functions: both inputs, timers, side outputs, broadcast records."""
     t = f.Types
     row = t.ROW_NAMED(["a", "b"], [t.DOUBLE(), t.STRING()])
 

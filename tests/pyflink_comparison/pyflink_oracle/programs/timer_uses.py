@@ -12,7 +12,7 @@ def _keyed(f: Any, data: Any = _EVENTS, late_ms: int = 100_000) -> Any:
 
 
 def users_that_are_inactive(f):
-    """Each element postpones the timer."""
+    """Each record postpones the timer."""
 
     class Inactive(f.KeyedProcessFunction):
         def open(self, runtime_context):

@@ -1,4 +1,4 @@
-"""Windows as programs use them: reports, late elements, triggers and assigners of their own."""
+"""Windows as programs use them: reports, late records, triggers and assigners of their own."""
 
 from __future__ import annotations
 

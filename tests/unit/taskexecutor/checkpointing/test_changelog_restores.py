@@ -128,7 +128,7 @@ class World(RuleBasedStateMachine):
 
     @rule(is_full=st.booleans(), later=st.booleans(), key=keys)
     def take(self, is_full, later, key):
-        """Take a checkpoint, while elements are processed."""
+        """Take a checkpoint, while records are processed."""
         if len(self.pending) > 2:
             return
         self.next_id += 1

@@ -94,7 +94,7 @@ class Task:
         self.coordinator.take_snapshot(CheckpointBarrier(number, 0), AlignmentFigures())
 
     def fire(self):
-        """Let time pass, in which elements could be processed."""
+        """Let time pass, in which records could be processed."""
         delay_ms, action = self.timers.popleft()
         assert delay_ms > 0
         action()

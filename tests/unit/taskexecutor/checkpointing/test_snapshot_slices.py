@@ -1,4 +1,4 @@
-"""F7: snapshots are serialised in slices between the elements of a task.
+"""F7: snapshots are serialised in slices between the records of a task.
 
 Method: a mailbox that the test runs by hand, and snapshots that need a given number of slices.
 """
