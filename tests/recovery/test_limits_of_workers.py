@@ -7,6 +7,7 @@ small file system in memory, if this process may mount one.
 
 import resource
 import subprocess
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -37,17 +38,25 @@ def small_disk(folder):
 
 @contextmanager
 def filled(folder):
-    """Fill the file system during the block."""
+    """Keep the file system full during the block, also when files on it are deleted."""
     filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while file.write(bytes(4096)):
-                pass
-        except OSError:
-            pass  # it is full
+    is_over = threading.Event()
+
+    def fill():
+        with filler.open("wb", buffering=0) as file:
+            while not is_over.is_set():
+                try:
+                    file.write(bytes(4096))
+                except OSError:
+                    is_over.wait(0.005)
+
+    thread = threading.Thread(target=fill, name="filler")
+    thread.start()
     try:
         yield
     finally:
+        is_over.set()
+        thread.join()
         filler.unlink()
 
 
