@@ -113,7 +113,7 @@ class TableJobs:
         Raises:
             TableException: A plan cannot run, or a table does not accept its updates.
         """
-        from penstock.table.plan.changelog import ignored_somewhere, new_rows_only, with_readers
+        from penstock.table.plan.changelog import new_rows_only, with_readers
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
@@ -125,7 +125,7 @@ class TableJobs:
         pairs = list(zip(sinks, plans, strict=True))
         results = with_readers(pairs)
         context.new_rows_only = new_rows_only(results)
-        context.ignored_somewhere = ignored_somewhere(results)
+        context.reads_old_rows = all(is_read for _, is_read in results)
         translation = Translation.of([sink.input for sink in sinks], context)
         for sink, plan in pairs:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)

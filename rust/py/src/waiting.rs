@@ -28,7 +28,7 @@ pub(crate) fn interruptibly<T: Send>(
 
 /// Like [`interruptibly`], for a thread that does not hold the GIL.
 ///
-/// It takes the GIL, to check for signals, only in the thread where signal handlers run; any other
+/// The GIL is taken, to check for signals, only in the thread where signal handlers run; any other
 /// thread calls `wait` once, for the whole time.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ from collections import Counter
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.table.functions.evaluation import Session
 from penstock.table.plan import nodes as n
-from penstock.table.plan.changelog import ignored_somewhere, new_rows_only
+from penstock.table.plan.changelog import new_rows_only
 from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.plan.operator_building import TranslationContext
@@ -86,7 +86,7 @@ class RunningQuery:
                 is_streaming,
                 dict(settings or {}),
                 new_rows_only([(node, reads_old_rows)]),
-                ignored_somewhere([(node, reads_old_rows)]),
+                reads_old_rows,
             ),
         )
         self.harness.sink("result", DataStream(self.harness.environment, made))

@@ -117,3 +117,17 @@ def test_a_pair_has_the_kind_of_the_change_unless_a_consumer_ignores_old_rows(sq
         # A removed pair may have no successor, so it must not look like an old row.
         expected = [text.replace("-U", "-D").replace("+U", "+I") for text in expected]
     assert found == expected
+
+
+def test_a_filter_behind_a_join_does_not_change_that():
+    joined = f"SELECT t.v, b.m FROM t JOIN {MOST} AS b ON t.k = b.k"
+    sql = f"SELECT * FROM ({joined}) WHERE RAND() >= 0"
+    tables = [HarnessTable.of(name, k=TEXT, v=types.IntType()) for name in "tu"]
+    query = RunningQuery(sql, tables, reads_old_rows=False)
+    try:
+        for table, row in (("t", ("a", 3)), ("u", ("a", 1)), ("u", ("a", 2))):
+            query.give(table, [row])
+            query.flush()
+        assert UPDATE_BEFORE not in [kind for kind, _ in query.changes()]
+    finally:
+        query.close()

@@ -104,20 +104,6 @@ def new_rows_only(plans: Iterable[tuple[Node, bool]]) -> list[Node]:
     Args:
         plans: All plans of a job, and for each whether rows of that kind of its result are read.
     """
-    read, unread = _by_reading(plans)
-    return [node for key, node in unread.items() if key not in read]
-
-
-def ignored_somewhere(plans: Iterable[tuple[Node, bool]]) -> list[Node]:
-    """Return the nodes of which a consumer ignores UPDATE_BEFORE; see `new_rows_only`."""
-    return list(_by_reading(plans)[1].values())
-
-
-def _by_reading(plans: Iterable[tuple[Node, bool]]) -> tuple[dict[int, Node], dict[int, Node]]:
-    """Return the nodes with a consumer that reads UPDATE_BEFORE, and those with one that does not.
-
-    Both are by the identity of the node; see `new_rows_only`.
-    """
     read: dict[int, Node] = {}
     unread: dict[int, Node] = {}
     left = list(plans)
@@ -130,7 +116,7 @@ def _by_reading(plans: Iterable[tuple[Node, bool]]) -> tuple[dict[int, Node], di
         # A filter may pass the old row of an update and drop the new one.
         is_read |= not isinstance(node, n.Project) or isinstance(node.input, n.Filter)
         left += ((child, is_read) for child in node.inputs)
-    return read, unread
+    return [node for key, node in unread.items() if key not in read]
 
 
 def with_readers(plans: Iterable[tuple[n.Sink | None, Node]]) -> list[tuple[Node, bool]]:

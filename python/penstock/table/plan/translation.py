@@ -434,8 +434,8 @@ class Translation(OperatorBuilder):
         }
         if self._context.is_streaming:
             settings["is_updating"] = self._changelog.is_updating(node)
-            # A removed pair may have no successor, so a consumer must not take it for an old row.
-            if any(ignored is node for ignored in self._context.ignored_somewhere):
+            # A removed pair may have no successor, so no table must take it for an old row.
+            if not self._context.reads_old_rows:
                 settings["emits_old"] = False
             sides = [self._expiring(hinted) for hinted in node.state_ttl_ms]
             if any(sides):

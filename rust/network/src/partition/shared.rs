@@ -221,7 +221,7 @@ impl PartitionShared {
     /// `transport`.
     ///
     /// # Errors
-    /// Those of [`Waiting::remote`].
+    /// The same as [`Waiting::remote`].
     pub(crate) fn writer_at(&self, transport: &Arc<Transport>) -> Result<Arc<Waiting>> {
         let mut writer = self.writer.lock();
         if let Some(waiting) = &*writer {

@@ -92,7 +92,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             state_ttl_ms: Of each side, the time after which a row that was not written expires; 0
                 for never.
             emits_old: Whether a pair has the row kind of the change that added or removed it; else
-                a removed pair is a DELETE, which no consumer may ignore.
+                a removed pair is a DELETE, which no table may ignore.
         """
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_updating)
         self.kind = kind
@@ -186,9 +186,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
 
     def _kind(self, kind: int) -> int:
         """Return the row kind of a pair that a change adds or removes, if no row is padded."""
-        if self.emits_old:
-            return kind
-        return INSERT if kind in _ADDED else DELETE
+        return kind if self.emits_old else _plain(kind)
 
     def _join_inner(
         self,
@@ -262,7 +260,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             if side == 0 and self.kind == "ANTI":
                 self.changes.add(self._kind(kind), row)
         elif self.is_outer[side]:
-            self.changes.add(INSERT if kind in _ADDED else DELETE, self._padded(side, row))
+            self.changes.add(_plain(kind), self._padded(side, row))
 
     def _padded(self, side: int, row: _Row) -> _Row:
         return row + nulls(self.widths[1]) if side == 0 else nulls(self.widths[0]) + row
@@ -356,7 +354,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         is_added = kind in _ADDED
         # A padded row that appears or goes has another kind than the change.
         if self.is_outer[side] or (is_added and self.is_outer[other_side]):
-            kind = INSERT if is_added else DELETE
+            kind = _plain(kind)
         else:
             kind = self._kind(kind)
         if not self.is_outer[other_side]:
@@ -426,6 +424,11 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
 
     def _is_not_in(self, row: _Row, right: dict[str, _Record]) -> bool:
         return is_not_in(row, [r[0] for r in right.values()], self.keys, self.condition)
+
+
+def _plain(kind: int) -> int:
+    """Return the row kind of a row that is no old or new row of an update."""
+    return INSERT if kind in _ADDED else DELETE
 
 
 def is_not_in(
