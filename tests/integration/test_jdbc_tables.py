@@ -110,6 +110,17 @@ def test_rows_that_leave_the_query_leave_the_table(tables, database):
     assert sorted(database.execute("SELECT total, name FROM t")) == [(1, "b"), (4, "a"), (9, "c")]
 
 
+def test_groups_that_leave_a_condition_leave_the_table(tables, database):
+    """The old row of the update passes the condition, and the new one does not."""
+    database.execute("CREATE TABLE t (name VARCHAR(20) PRIMARY KEY, total BIGINT)")
+    declare(tables, database, "name STRING, total BIGINT, PRIMARY KEY (name) NOT ENFORCED")
+    tables.execute_sql(
+        "INSERT INTO t SELECT name, SUM(n) FROM (VALUES ('a', 1), ('b', 1), ('a', 3)) "
+        "AS v(name, n) GROUP BY name HAVING SUM(n) < 3"
+    ).wait()
+    assert sorted(database.execute("SELECT name, total FROM t")) == [("b", 1)]
+
+
 def test_updates_need_a_key(tables, database):
     database.execute("CREATE TABLE t (name VARCHAR(20), total BIGINT)")
     declare(tables, database, "name STRING, total BIGINT")

@@ -11,7 +11,7 @@ from penstock.table.arrow_types import (
     python_values,
 )
 from penstock.table.connectors.batches import has_kinds, kinds_of
-from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
+from penstock.table.plan.nodes import ADDED, INSERT
 from penstock.table.types import DataType, RawType, RowField, RowType
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _remaining(table: Any, kinds: Sequence[int]) -> list[int]:
     places: dict[str, list[int]] = {}
     for position, kind in enumerate(kinds):
         key = repr([column[position] for column in columns])
-        if kind in (INSERT, UPDATE_AFTER):
+        if kind in ADDED:
             places.setdefault(key, []).append(position)
         elif places.get(key):
             places[key].pop()

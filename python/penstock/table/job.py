@@ -123,9 +123,7 @@ class TableJobs:
             settings=context.settings,
         )
         pairs = list(zip(sinks, plans, strict=True))
-        results = with_readers(pairs)
-        context.new_rows_only = new_rows_only(results)
-        context.reads_old_rows = all(is_read for _, is_read in results)
+        context.new_rows_only = new_rows_only(with_readers(pairs))
         translation = Translation.of([sink.input for sink in sinks], context)
         for sink, plan in pairs:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)

@@ -86,7 +86,6 @@ class RunningQuery:
                 is_streaming,
                 dict(settings or {}),
                 new_rows_only([(node, reads_old_rows)]),
-                reads_old_rows,
             ),
         )
         self.harness.sink("result", DataStream(self.harness.environment, made))

@@ -113,6 +113,7 @@ def test_upserts_and_tombstones():
     )
     assert [(r.key, r.value) for r in records(batch)] == [
         (b'{"id":1}', b'{"id":1,"name":"a"}'),
+        (b'{"id":1}', None),
         (b'{"id":1}', b'{"id":1,"name":"b"}'),
         (b'{"id":1}', None),
     ]

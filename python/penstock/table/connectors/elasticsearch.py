@@ -31,7 +31,7 @@ from penstock.table.options import (
     positive,
     text,
 )
-from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED
 from penstock.table.table_options import LOCAL_TIME_ZONE
 from penstock.table.time_zones import time_zone
 
@@ -260,16 +260,14 @@ class RowEmitter(ElasticsearchEmitter):
         self._delimiter = delimiter
 
     def actions(self, record: Any) -> Iterable[BulkAction]:
-        """Yield an action for each row; old rows of updates are left out."""
+        """Yield an action for each row."""
         return self._actions(record)
 
     def _actions(self, batch: Any) -> Iterator[BulkAction]:
         for kind, row in rows_of(batch, self._row_type):
-            if kind == UPDATE_BEFORE:
-                continue
             index = "".join(part if isinstance(part, str) else part(row) for part in self._index)
             document_id = self._delimiter.join(key_text(row[i]) for i in self.key)
-            if kind == DELETE:
+            if kind not in ADDED:
                 yield BulkAction("delete", index, document_id)
                 continue
             document = self._encoder.encode(kind, row)

@@ -36,7 +36,7 @@ from penstock.table.connectors.kafka_options import (
 )
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import ValidationException
-from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+from penstock.table.plan.nodes import DELETE
 from penstock.table.types import RowField, RowType
 
 if TYPE_CHECKING:
@@ -384,12 +384,10 @@ class KafkaRecords:
         self._metadata = {key: names.index(name) for name, key in metadata.items()}
 
     def __call__(self, batch: Any) -> Iterator[Any]:
-        """Yield the record of each row; an upsert omits the old rows of updates."""
+        """Yield the record of each row."""
         from penstock.connectors.kafka.serialization import KafkaProducerRecord
 
         for kind, row in rows_of(batch, self._written):
-            if self._layout.is_upsert and kind == UPDATE_BEFORE:
-                continue
             key, value = self._layout.record(kind, [row[i] for i in self._physical])
             headers, timestamp = None, None
             if "headers" in self._metadata:

@@ -11,7 +11,7 @@ from penstock.connectors.kafka.deserialization import Blocks, BlockSchema
 from penstock.formats.file_format import BlockCounts
 from penstock.table.arrow_types import arrow_array
 from penstock.table.connectors.batches import BATCH_ROWS, record_batch
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Layout:
         if self.key_format is not None:
             key = self.key_format.encode(INSERT, [row[i] for i in self.key])
         if self.is_upsert:
-            if kind == DELETE:
+            if kind not in ADDED:
                 return key, None
             kind = INSERT
         return key, self.value_format.encode(kind, [row[i] for i in self.value])

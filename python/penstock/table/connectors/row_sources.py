@@ -186,9 +186,7 @@ class RowSink(TableSink):
             return (row for _, row in rows_of(batch, row_type))
 
         def changes(batch: Any) -> Iterator[Row]:
-            for kind, row in rows_of(batch, row_type):
-                if kind != UPDATE_BEFORE:
-                    yield Row.of_kind(RowKind(kind), *row)
+            return (Row.of_kind(RowKind(kind), *row) for kind, row in rows_of(batch, row_type))
 
         stream = stream_of(transformation, context).flat_map(changes if self.upsert_key else rows)
         sink = stream.sink_to(self._sink).name(self._name)

@@ -18,7 +18,7 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.formats.avro_types import AvroMapping
 from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat
 from penstock.table.options import OptionSpec, boolean, choice, text
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -192,6 +192,6 @@ class DebeziumAvroConfluentFormat(_RegistryFormat):
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
         """Return the change of a row: an update is encoded as a delete and a creation."""
-        if kind in (INSERT, UPDATE_AFTER):
+        if kind in ADDED:
             return self._message((None, row, "c"))
         return self._message((row, None, "d"))

@@ -11,7 +11,7 @@ from penstock.errors import FormatError
 from penstock.table.formats.json import JSON_OPTIONS, JsonNumber, JsonReader, JsonWriter, parse_json
 from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat
 from penstock.table.options import OptionSpec, boolean, text
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class DebeziumJsonFormat(_ChangesFormat):
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
         """Return the change of a row: an update is encoded as a delete and a creation."""
         written = self._write(row)
-        if kind in (INSERT, UPDATE_AFTER):
+        if kind in ADDED:
             return f'{{"before":null,"after":{written},"op":"c"}}'.encode()
         return f'{{"before":{written},"after":null,"op":"d"}}'.encode()
 
@@ -187,7 +187,7 @@ class CanalJsonFormat(_ChangesFormat):
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
         """Return the change of a row: an update is encoded as a delete and an insertion."""
-        operation = "INSERT" if kind in (INSERT, UPDATE_AFTER) else "DELETE"
+        operation = "INSERT" if kind in ADDED else "DELETE"
         return f'{{"data":[{self._write(row)}],"type":"{operation}"}}'.encode()
 
 
@@ -225,7 +225,7 @@ class MaxwellJsonFormat(_ChangesFormat):
 
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
         """Return the change of a row: an update is encoded as a delete and an insertion."""
-        operation = "insert" if kind in (INSERT, UPDATE_AFTER) else "delete"
+        operation = "insert" if kind in ADDED else "delete"
         return f'{{"data":{self._write(row)},"type":"{operation}"}}'.encode()
 
 
@@ -253,7 +253,7 @@ class OggJsonFormat(_ChangesFormat):
     def encode(self, kind: int, row: Sequence[Any]) -> bytes:
         """Return the change of a row: an update is encoded as a delete and an insertion."""
         written = self._write(row)
-        if kind in (INSERT, UPDATE_AFTER):
+        if kind in ADDED:
             return f'{{"before":null,"after":{written},"op_type":"I"}}'.encode()
         return f'{{"before":{written},"after":null,"op_type":"D"}}'.encode()
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _ALL = frozenset((n.INSERT, n.UPDATE_BEFORE, n.UPDATE_AFTER, n.DELETE))
 _INSERTS = frozenset((n.INSERT,))
+#: The nodes whose operators can leave out UPDATE_BEFORE; projections pass on what they get.
+_LEAVE_OUT = (n.Scan, n.Aggregate, n.Rank, n.Deduplicate)
 
 
 class Changelog:
@@ -99,7 +101,7 @@ class Changelog:
 
 
 def new_rows_only(plans: Iterable[tuple[Node, bool]]) -> list[Node]:
-    """Return the nodes that may leave out UPDATE_BEFORE, since no consumer reads such rows.
+    """Return the nodes that leave out UPDATE_BEFORE, since no consumer reads such rows.
 
     Args:
         plans: All plans of a job, and for each whether rows of that kind of its result are read.
@@ -113,10 +115,12 @@ def new_rows_only(plans: Iterable[tuple[Node, bool]]) -> list[Node]:
         if id(node) in found:
             continue
         found[id(node)] = node
-        # A filter may pass the old row of an update and drop the new one.
+        # A filter may pass the old row of an update and drop the new one: it is a deletion then.
         is_read |= not isinstance(node, n.Project) or isinstance(node.input, n.Filter)
         left += ((child, is_read) for child in node.inputs)
-    return [node for key, node in unread.items() if key not in read]
+    return [
+        node for key, node in unread.items() if key not in read and isinstance(node, _LEAVE_OUT)
+    ]
 
 
 def with_readers(plans: Iterable[tuple[n.Sink | None, Node]]) -> list[tuple[Node, bool]]:

@@ -42,7 +42,6 @@ class TranslationContext:
         is_streaming: Whether results are updated as input arrives.
         settings: The options of the table configuration.
         new_rows_only: The nodes that leave out UPDATE_BEFORE; see `Changelog`.
-        reads_old_rows: Whether all tables read UPDATE_BEFORE.
     """
 
     environment: StreamExecutionEnvironment
@@ -50,7 +49,6 @@ class TranslationContext:
     is_streaming: bool = True
     settings: dict[str, str] = field(default_factory=dict)
     new_rows_only: Sequence[Node] = ()
-    reads_old_rows: bool = True
 
     @property
     def state_ttl_ms(self) -> int:

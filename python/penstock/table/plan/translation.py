@@ -140,6 +140,8 @@ class Translation(OperatorBuilder):
     def _scan(self, node: n.Scan) -> Transformation:
         made: Transformation = node.source.transformation(self._context)
         self.ids.name_source(made, node.name)
+        if n.UPDATE_BEFORE in node.kinds and self._changelog.has_new_rows_only(node):
+            return self._one(made, "drop_update_before", "DropUpdateBefore", node)
         return made
 
     @_made.register(n.Values)
@@ -434,9 +436,6 @@ class Translation(OperatorBuilder):
         }
         if self._context.is_streaming:
             settings["is_updating"] = self._changelog.is_updating(node)
-            # A removed pair may have no successor, so no table must take it for an old row.
-            if not self._context.reads_old_rows:
-                settings["emits_old"] = False
             sides = [self._expiring(hinted) for hinted in node.state_ttl_ms]
             if any(sides):
                 settings["state_ttl_ms"] = tuple(side.get("state_ttl_ms", 0) for side in sides)

@@ -8,7 +8,7 @@ from penstock.connectors.jdbc.changes import ChangeWriter
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.jdbc.values import RowWriter
-from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,11 +68,10 @@ class ChangesWriter(ChangeWriter):
         super().__init__(sink)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Buffer a batch of changes; old rows of updates are left out."""
+        """Buffer a batch of changes."""
         del context
         rows = [
-            (kind == DELETE, self._written(row))
+            (kind not in ADDED, self._written(row))
             for kind, row in rows_of(element, self._changes.row_type)
-            if kind != UPDATE_BEFORE
         ]
         self.keep(rows)

@@ -9,7 +9,7 @@ from penstock.connectors.mongodb.sink import deletion, upsert
 from penstock.connectors.mongodb.values import DocumentReader
 from penstock.formats.json_values import plain_json
 from penstock.table.connectors.batches import rows_of
-from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED
 from penstock.table.stream_types import type_info_of
 
 if TYPE_CHECKING:
@@ -46,12 +46,10 @@ class RowOperations:
         self.key = tuple(key)
 
     def __call__(self, batch: Any) -> Iterator[Any]:
-        """Yield an operation for each row; old rows of updates are left out."""
+        """Yield an operation for each row."""
         for kind, row in rows_of(batch, self._row_type, named_rows=True):
-            if kind == UPDATE_BEFORE:
-                continue
             document_id = self._id_of(row)
-            if kind == DELETE:
+            if kind not in ADDED:
                 yield deletion(document_id)
             else:
                 fields = zip(self._names, map(plain_json, row), strict=True)

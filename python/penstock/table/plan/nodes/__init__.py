@@ -32,6 +32,7 @@ from penstock.table.plan.nodes.joins import (
 from penstock.table.plan.nodes.node import Node, explain_tree
 from penstock.table.plan.nodes.orders import Deduplicate, Match, Rank, Sort
 from penstock.table.plan.nodes.row_kinds import (
+    ADDED,
     DELETE,
     INSERT,
     ROW_KIND,
@@ -53,6 +54,7 @@ from penstock.table.plan.nodes.rows import (
 from penstock.table.plan.nodes.tables import Scan, Sink, Values
 
 __all__ = [
+    "ADDED",
     "DELETE",
     "INSERT",
     "ROW_KIND",

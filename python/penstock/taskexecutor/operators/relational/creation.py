@@ -36,6 +36,7 @@ KINDS: Final = {
     "window_aggregate": ("windows", "WindowAggregateOperator"),
     "local_window_aggregate": ("local_window_aggregate", "LocalWindowAggregateOperator"),
     "sliced_window_aggregate": ("sliced_window_aggregate", "SlicedWindowAggregateOperator"),
+    "drop_update_before": ("drop_update_before", "DropUpdateBeforeOperator"),
     "to_changelog": ("changelog_codes", "ToChangelogOperator"),
     "from_changelog": ("changelog_codes", "FromChangelogOperator"),
     "expand": ("expand", "ExpandOperator"),

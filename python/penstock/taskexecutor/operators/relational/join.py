@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
@@ -42,9 +42,6 @@ _Row = tuple[Any, ...]
 _Record = list[Any]
 
 
-#: The row kinds that add a row.
-_ADDED = frozenset((INSERT, UPDATE_AFTER))
-
 #: The length of a record without a time.
 _WITHOUT_TIME = 3
 
@@ -73,7 +70,6 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         equates_nulls: bool,
         is_updating: bool,
         state_ttl_ms: tuple[int, int] = (0, 0),
-        emits_old: bool = True,
     ) -> None:
         """Create the operator.
 
@@ -91,8 +87,6 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             is_updating: Whether rows of the output may change.
             state_ttl_ms: Of each side, the time after which a row that was not written expires; 0
                 for never.
-            emits_old: Whether a pair has the row kind of the change that added or removed it; else
-                a removed pair is a DELETE, which no table may ignore.
         """
         super().__init__(context, inputs, output, has_kinds=has_kinds, is_updating=is_updating)
         self.kind = kind
@@ -104,7 +98,6 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         self.is_half = kind in ("SEMI", "ANTI")
         self.has_kinds = has_kinds
         self.is_updating = is_updating
-        self.emits_old = emits_old
         self.pairs = JoinPairs(context, inputs, output, self.condition)
         #: By key: the rows of a side; see `_keep`.
         self.sides = tuple(
@@ -170,7 +163,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         rows = rows_of(batch, self.widths[side])
         if self.is_null_aware:
             for row, kind in zip(rows, kinds, strict=True):
-                self._change_null_aware(side, row, is_added=kind in _ADDED)
+                self._change_null_aware(side, row, is_added=kind in ADDED)
             return
         keys = self.keys[side]
         texts = texts_without_nulls(batch, keys, () if self.equates_nulls else keys)
@@ -183,10 +176,6 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
                 self._emit_alone(side, row, kind)
             else:
                 self._change(side, text, row, others[text], found, kind)
-
-    def _kind(self, kind: int) -> int:
-        """Return the row kind of a pair that a change adds or removes, if no row is padded."""
-        return kind if self.emits_old else _plain(kind)
 
     def _join_inner(
         self,
@@ -227,7 +216,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             return
         emitted = None
         if self.is_updating:
-            emitted = [self._kind(kinds[position]) for position in positions]
+            emitted = [kinds[position] for position in positions]
         for joined in self.pairs.joined(side, batch, positions, pairs, emitted):
             self.output.collect(joined, MIN_TIMESTAMP)
 
@@ -258,7 +247,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         """Emit the result of a row without partners, if any."""
         if self.is_half:
             if side == 0 and self.kind == "ANTI":
-                self.changes.add(self._kind(kind), row)
+                self.changes.add(kind, row)
         elif self.is_outer[side]:
             self.changes.add(_plain(kind), self._padded(side, row))
 
@@ -303,7 +292,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         own = self._records(side, text)
         row_text = key_text(row) if self.has_kinds[side] else next(reversed(own), -1) + 1
         record = own.get(row_text)
-        if kind in _ADDED:
+        if kind in ADDED:
             if record is None:
                 record = own[row_text] = [row, 1, count]
             else:
@@ -342,7 +331,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             self._emit_pairs(side, row, partners, kind)
         if partners and (self.is_outer[1 - side] or (self.is_half and side == 1)):
             for partner in partners:
-                partner[2] += 1 if kind in _ADDED else -1
+                partner[2] += 1 if kind in ADDED else -1
                 self._touch(1 - side, partner)
             self.sides[1 - side].put(text, others)
 
@@ -351,12 +340,10 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             self._emit_alone(side, row, kind)
             return
         other_side = 1 - side
-        is_added = kind in _ADDED
+        is_added = kind in ADDED
         # A padded row that appears or goes has another kind than the change.
         if self.is_outer[side] or (is_added and self.is_outer[other_side]):
             kind = _plain(kind)
-        else:
-            kind = self._kind(kind)
         if not self.is_outer[other_side]:
             others = [record[0] for record in partners for _ in range(record[1])]
             pairs = [row + o for o in others] if side == 0 else [o + row for o in others]
@@ -376,12 +363,12 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         is_semi = self.kind == "SEMI"
         if side == 0:
             if (count > 0) == is_semi:
-                self.changes.add(self._kind(kind), row)
+                self.changes.add(kind, row)
             return
-        is_added = kind in _ADDED
+        is_added = kind in ADDED
         # The first partner of a row ends its presence in an ANTI join.
         of_anti = DELETE if is_added else INSERT
-        kind = self._kind(kind) if is_semi else of_anti
+        kind = kind if is_semi else of_anti
         for other, number, matches, *_ in partners:
             if matches == (0 if is_added else 1):
                 self.changes.extend(kind, [other] * number)
@@ -428,7 +415,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
 
 def _plain(kind: int) -> int:
     """Return the row kind of a row that is no old or new row of an update."""
-    return INSERT if kind in _ADDED else DELETE
+    return INSERT if kind in ADDED else DELETE
 
 
 def is_not_in(

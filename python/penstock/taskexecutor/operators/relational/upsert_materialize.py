@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.table.functions.row_equality import equal_to
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
@@ -44,7 +44,7 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
         assert kinds is not None
         texts = key_texts(batch, self.keys)
         for text, kind, row in zip(texts, kinds, rows_of(batch, self.width), strict=True):
-            if kind in (INSERT, UPDATE_AFTER):
+            if kind in ADDED:
                 self._add(text, row)
             else:
                 self._take_back(text, row)
@@ -71,5 +71,4 @@ class UpsertMaterializeOperator(KeyedRelationalOperator):
             return
         self.rows.put(text, rows)
         if was_last:
-            self.changes.add(UPDATE_BEFORE, row)
             self.changes.add(UPDATE_AFTER, rows[-1])
