@@ -15,7 +15,6 @@ from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
 ONE_PHASE = {"table.optimizer.agg-phase-strategy": "ONE_PHASE"}
-MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
 CALLS = (
     "COUNT(*), COUNT(n), SUM(n), AVG(n), MIN(n), MAX(b), SUM(b), AVG(b), MIN(ts), "
     "COUNT(*) FILTER (WHERE n > 0), SUM(n) FILTER (WHERE n < 0)"
@@ -47,7 +46,7 @@ def batches(most=(1 << 63) - 1):
         ]
 
 
-def results(sql, settings, *, is_streaming=True, most=(1 << 63) - 1):
+def results(sql, settings, *, is_streaming, most):
     """Return the changes, and how many rows were aggregated by columns."""
     query = RunningQuery(sql, [table()], settings=settings, is_streaming=is_streaming)
     (operator,) = (op for op in query.harness._opened().operators if hasattr(op, "partials"))
@@ -61,15 +60,12 @@ def results(sql, settings, *, is_streaming=True, most=(1 << 63) - 1):
     return found
 
 
-@pytest.mark.parametrize(
-    ("sql", "settings", "is_streaming"),
-    [(WINDOW, {}, True), (GROUPED, MINI_BATCH, True), (GROUPED, {}, False)],
-)
-def test_results_are_those_of_single_rows(sql, settings, is_streaming):
+@pytest.mark.parametrize(("sql", "is_streaming"), [(WINDOW, True), (GROUPED, False)])
+def test_results_are_those_of_single_rows(sql, is_streaming):
     """Sums that do not fit 64 bits wrap around, or are left to single rows."""
     for most in (1 << 40, (1 << 63) - 1):
-        fast, rows = results(sql, settings, is_streaming=is_streaming, most=most)
-        slow, none = results(sql, {**settings, **ONE_PHASE}, is_streaming=is_streaming, most=most)
+        fast, rows = results(sql, {}, is_streaming=is_streaming, most=most)
+        slow, none = results(sql, ONE_PHASE, is_streaming=is_streaming, most=most)
         assert fast == slow
         assert none == 0
         assert (rows > 0) == (most == 1 << 40)
@@ -79,7 +75,7 @@ def test_results_are_those_of_single_rows(sql, settings, is_streaming):
     "call", ["COUNT(DISTINCT n)", "SUM(CAST(n AS DOUBLE))", "LISTAGG(k)", "MIN(k)"]
 )
 def test_other_functions_take_single_rows(call):
-    query = RunningQuery(f"SELECT k, {call} FROM t GROUP BY k", [table()], settings=MINI_BATCH)
+    query = RunningQuery(f"SELECT k, {call} FROM t GROUP BY k", [table()], is_streaming=False)
     (operator,) = (op for op in query.harness._opened().operators if hasattr(op, "partials"))
     assert operator.partials is None
     query.close()

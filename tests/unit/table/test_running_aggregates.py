@@ -14,6 +14,7 @@ from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
 ONE_PHASE = {"table.optimizer.agg-phase-strategy": "ONE_PHASE"}
+MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
 CALLS = (
     "COUNT(*)",
     "COUNT(n)",
@@ -94,11 +95,12 @@ def ended(query, seeds, most):
         ", ".join(f"COUNT(DISTINCT n) FILTER (WHERE n > {bound})" for bound in range(-35, 35)),
     ],
 )
-def test_each_change_is_that_of_its_row(columns, most):
+def test_each_change_is_that_of_its_row_or_batch(columns, most):
     sql = f"SELECT k, b, {columns} FROM t GROUP BY k, b"
-    found, batches = changes(sql, {}, most)
-    assert batches == 3
-    assert (found, 0) == changes(sql, ONE_PHASE, most)
+    for settings in ({}, MINI_BATCH):
+        found, batches = changes(sql, settings, most)
+        assert batches == 3
+        assert (found, 0) == changes(sql, settings | ONE_PHASE, most)
 
 
 @pytest.mark.parametrize("ttl", ["0 ms", "1 h"])
@@ -148,9 +150,6 @@ def test_distinct_values_are_counted_on_after_a_snapshot():
     restored, counts = ended(RunningQuery(sql, [table()], restored=snapshot), (1, 2), 3)
     assert counts["numBatchesInColumns"] == 2
     assert restored == found[before:]
-
-
-MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
 
 
 @pytest.mark.parametrize(("before", "after"), [({}, ONE_PHASE), (ONE_PHASE, {}), ({}, MINI_BATCH)])
@@ -256,7 +255,7 @@ def updates(seed, most, count=60):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("columns", [*RETRACTED, ", ".join(RETRACTED)])
-def test_each_change_of_a_retracted_row_is_that_of_its_row(columns, seed):
+def test_each_change_of_a_retracted_row_is_that_of_its_row_or_batch(columns, seed):
     def changes(sql, settings, most):
         updating = HarnessTable("t", table().schema, (0, 1, 2, 3))
         query = RunningQuery(sql, [updating], settings=settings)
@@ -272,10 +271,11 @@ def test_each_change_of_a_retracted_row_is_that_of_its_row(columns, seed):
     for key in ("k, b", "f", "k"):
         sql = f"SELECT {key}, {columns} FROM t GROUP BY {key}"
         for most in (3, 2**31 - 1):
-            found, batches = changes(sql, {}, most)
-            assert found
-            assert (batches > 0) == (key != "f" and (most == 3 or "SUM(n)" not in columns))
-            assert (found, 0) == changes(sql, ONE_PHASE, most)
+            for settings in ({}, MINI_BATCH):
+                found, batches = changes(sql, settings, most)
+                assert found
+                assert (batches > 0) == (key != "f" and (most == 3 or "SUM(n)" not in columns))
+                assert (found, 0) == changes(sql, settings | ONE_PHASE, most)
 
 
 def test_a_batch_that_empties_a_group_is_left_to_rows():

@@ -24,13 +24,10 @@ from penstock.taskexecutor.operators.relational.running_aggregates import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.operators.relational.partial_aggregates import PartialGroup
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: Rows of a batch that is emitted; much larger ones would not fit the memory of an exchange.
@@ -76,9 +73,6 @@ class GroupAggregateOperator(GatheringOperator):
             context, calls, may_retract=has_kinds, shares_distinct=not has_kinds
         )
         self.per_batch = per_batch
-        self.partials = None
-        if per_batch and not has_kinds and not is_one_phase:
-            self.partials = PartialAggregates.of(context, input, keys, calls)
         self.layout = PackedGroups(self.calls)
         #: By key, as `PackedGroups` says.
         self.groups = keyed_rows(context, "groups", state_ttl_ms)
@@ -86,13 +80,9 @@ class GroupAggregateOperator(GatheringOperator):
         self.emits_equal = state_ttl_ms > 0 and bool(calls)
         self.emits_old = emits_old
         self.running = None
-        if (
-            not per_batch
-            and not is_one_phase
-            and (not has_kinds or RunningAggregates.can_retract(calls))
-        ):
+        if not is_one_phase and (not has_kinds or RunningAggregates.can_retract(calls)):
             self.running = self._running(context, input, output, is_updating=is_updating)
-        self.is_gathering = self.running is not None or self.partials is not None
+        self.is_gathering = self.running is not None
 
     def _running(
         self, context: OperatorContext, input: Schema, output: Schema, *, is_updating: bool
@@ -101,7 +91,8 @@ class GroupAggregateOperator(GatheringOperator):
             return None
         made = RunningAggregates(
             input, output, self.keys, self.calls, self.layout,
-            is_updating=is_updating, emits_equal=self.emits_equal, emits_old=self.emits_old,
+            per_batch=self.per_batch, is_updating=is_updating, emits_equal=self.emits_equal,
+            emits_old=self.emits_old,
         )  # fmt: skip
         group = context.metric_group()
         group.gauge("numBatchesInColumns", lambda: made.batches)
@@ -119,10 +110,6 @@ class GroupAggregateOperator(GatheringOperator):
     def process_batches(self, batches: list[pa.RecordBatch]) -> None:
         """Process batches, at once if kernels can compute all of them."""
         batch = one_batch(batches, self.input_schema)
-        groups = None if self.partials is None else self.partials.groups(batch)
-        if groups is not None:
-            self._merge(groups)
-            return
         if self.running is not None and batch.num_rows >= LEAST_ROWS:
             try:
                 changes = self.running.changes(batch, self.groups)
@@ -181,26 +168,6 @@ class GroupAggregateOperator(GatheringOperator):
             return [key, None, None, None]
         result = self.calls.results(group[1:])
         return [key, result, [group[0], list(group[1:])], result]
-
-    def _merge(self, groups: Iterator[PartialGroup]) -> None:
-        """Add the groups of a batch, and emit one change for each."""
-        # Keys that differ as values may have one text, such as 0.0 and -0.0.
-        before: dict[str, tuple[tuple[Any, ...], tuple[Any, ...] | None]] = {}
-        for found in groups:
-            text = found.text
-            group = self.layout.plain(self.groups.get(text))
-            if text not in before:
-                before[text] = found.key, None if group is None else self.calls.results(group[1:])
-            rows, *values = (0, *self.calls.empty) if group is None else group
-            merged = self.calls.merge(values, found.values)
-            self.groups.put(text, (rows + found.rows, *merged))
-        for text, (key, old) in before.items():
-            self._emit_change(key, old, self._result(text))
-        self.flush()
-
-    def _result(self, text: str) -> tuple[object, ...] | None:
-        group = self.groups.get(text)
-        return self.calls.results(group[1:]) if group[0] > 0 else None
 
     def _emit_change(
         self,

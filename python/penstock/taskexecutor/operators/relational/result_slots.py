@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.columns.group_kernels import MOST, NoKernelError
-from penstock.columns.numpy_values import numpy_values
+from penstock.taskexecutor.operators.relational.change_pairs import differing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,22 +139,12 @@ class ResultColumn:
             return self._texts.take(found)
         return found if found.type == target else found.cast(target)
 
-    def changed(self) -> Booleans:
-        """Return, by slot but the first, whether the result differs from the one before."""
+    def differing(self, after: Integers, before: Integers) -> Booleans:
+        """Return, as a numpy array, whether results in slots differ from those in others."""
         if isinstance(self._values, pa.Array):
-            return _differ(self._values)
-        found: Booleans = self._values[1:] != self._values[:-1]
+            return differing([self._values], after, before)
+        found: Booleans = self._values[after] != self._values[before]
         if self._nulls is not None:
-            nulls, before = self._nulls[1:], self._nulls[:-1]
-            found = (found & ~nulls) | (nulls != before)
+            nulls = self._nulls[after]
+            found = (found & ~nulls) | (nulls != self._nulls[before])
         return found
-
-
-def _differ(values: pa.Array) -> Booleans:
-    if pa.types.is_null(values.type):
-        return np.zeros(len(values) - 1, bool)
-    after, before = values.slice(1), values.slice(0, len(values) - 1)
-    found = pc.fill_null(pc.not_equal(after, before), False)
-    if values.null_count:
-        found = pc.or_(found, pc.xor(after.is_null(), before.is_null()))
-    return numpy_values(found)

@@ -108,6 +108,7 @@ class RunningAggregates:
         calls: AggregateCalls,
         layout: PackedGroups,
         *,
+        per_batch: bool,
         is_updating: bool,
         emits_equal: bool,
         emits_old: bool,
@@ -120,6 +121,7 @@ class RunningAggregates:
             keys: Positions of the columns that make a group.
             calls: The aggregates, over columns.
             layout: The form of groups in state.
+            per_batch: Whether a group emits one change for all of its rows.
             is_updating: Whether batches of the output have row kinds.
             emits_equal: Whether to emit a change whose new row equals the old one.
             emits_old: Whether to emit UPDATE_BEFORE.
@@ -131,6 +133,7 @@ class RunningAggregates:
         self._types = output.types[len(keys) :]
         self._schema = arrow_schema(output, has_kinds=is_updating)
         self._targets = [field.type for field in self._schema][len(keys) :]
+        self._per_batch = per_batch
         self._is_updating = is_updating
         self._emits_equal = emits_equal
         self._removal = UPDATE_BEFORE if emits_old else None
@@ -193,7 +196,9 @@ class RunningAggregates:
         for text, group in zip(texts, new, strict=True):
             state.put(text, group)
         is_counting = any(each.mask is None and each.call.function == "COUNT" for each in taken)
-        return self._emitted(batch, firsts, results, all_change=self._emits_equal or is_counting)
+        # Added and retracted rows of one batch may leave a count as it was.
+        all_change = is_counting and (batch.signs is None or not self._per_batch)
+        return self._emitted(batch, firsts, results, all_change=self._emits_equal or all_change)
 
     def _plain(self, group: object, at: int, plain: dict[int, list[object]]) -> tuple[object, ...]:
         """Return a group in its plain form, with accumulators that may not fit the packed one."""
@@ -356,25 +361,25 @@ class RunningAggregates:
             results: The results of each call.
             all_change: Whether each row makes a change.
         """
-        slots = batch.slots.of_rows
-        inserts = np.zeros(len(slots), bool)
-        new = np.flatnonzero(batch.is_new)
-        inserts[batch.groups.firsts[new]] = True
-        if all_change:
-            changed = np.ones(len(slots), bool)
+        if self._per_batch:
+            keys, slots, before = firsts, batch.slots.lasts, batch.slots.heads
+            inserts = batch.is_new
         else:
-            differ = np.zeros(len(batch.slots) - 1, bool)
-            for column in results:
-                differ |= column.changed()
-            changed = differ[slots - 1]
+            keys, slots = batch.rows, batch.slots.of_rows
+            before = slots - 1
+            inserts = np.zeros(len(slots), bool)
+            inserts[batch.groups.firsts[np.flatnonzero(batch.is_new)]] = True
+        changed = np.full(len(slots), all_change)
+        for column in () if all_change else results:
+            changed |= column.differing(slots, before)
         counts, places, kinds = change_pairs(
-            slots, slots - 1, inserts, changed, removal=self._removal, addition=UPDATE_AFTER
+            slots, before, inserts, changed, removal=self._removal, addition=UPDATE_AFTER
         )
         if not len(places):
             return None
         of_rows = pa.array(np.repeat(np.arange(len(slots)), counts))
         arrays = [
-            _repeated(firsts.column(key), len(of_rows)) or batch.rows.column(key).take(of_rows)
+            _repeated(firsts.column(key), len(of_rows)) or keys.column(key).take(of_rows)
             for key in self._keys
         ]
         arrays += [
