@@ -30,8 +30,9 @@ def run_directory(own_process, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def watched(tmp_path):
+def watched(request, tmp_path):
     options = {
+        "metrics.fetcher.update-interval": getattr(request, "param", "100 ms"),
         "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
         "execution.checkpointing.interval": "1 h",
@@ -98,6 +99,9 @@ def test_commands_show_a_running_job(watched):
     table = penstock("metrics", job_id)
     assert table.splitlines()[0].split("  ")[0] == "vertex"
     assert "Add one" in table
+    assert "numRecordsInPerSecond" in table.partition("Names of metrics")[2]
+    by_vertex = {row["vertex"]: row for row in json.loads(penstock("metrics", "--json", job_id))}
+    assert {"numRecordsIn", "mailboxLatencyMs_p99"} < {*by_vertex["Add one"]["names"]}
     named = json.loads(penstock("metrics", "--json", job_id, "numRecordsIn", "isBackPressured"))
     add_one = [one for one in named if one["vertex"] == "Add one"]
     assert {(one["subtask"], one["id"]) for one in add_one} == {
@@ -133,8 +137,13 @@ def test_metrics_are_named_by_patterns_and_by_ids_of_the_rest_interface(watched)
     assert "no metric 'numRecordIn'; did you mean 'numRecordsIn'?" in wrong
 
 
-def test_a_job_is_found_by_its_name(watched):
+@pytest.mark.parametrize("watched", ["1 h"], indirect=True)
+def test_a_job_is_found_by_its_name_and_asked_for_its_counts_of_this_moment(watched):
     _, _, job_id = watched
+    counts = set()
+    while len(counts) < 3:  # workers do not send them unasked
+        vertices = json.loads(penstock("status", "--json", "watched"))["job"]["vertices"]
+        counts.add(vertices[0]["metrics"]["write-records"])
     assert f"watched ({job_id}): RUNNING" in penstock("status", "watched")
     wrong = penstock("status", "watchd", code=1)
     assert "none of that name; did you mean 'watched'?" in wrong

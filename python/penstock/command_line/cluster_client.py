@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import itertools
 import json
 import os
 import ssl
@@ -21,7 +23,7 @@ from penstock.common.options import cluster, rest
 from penstock.rest.run_files import RunningCluster, running_clusters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from email.message import Message
 
 TOKEN_VARIABLE: Final = "PENSTOCK_REST_TOKEN"
@@ -30,6 +32,8 @@ POLL_S: Final = 0.1
 POSITION_HEADER: Final = "X-Log-Position"
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 EXIT_UNREACHABLE: Final = 3
+ENDED: Final = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
+"""The states of jobs that have ended."""
 CONFIGURATION: Final = "penstock.configuration"
 """The key of the -D options in a command's context."""
 
@@ -117,7 +121,7 @@ class ClusterClient:
         answer, headers = self._answer(path, "GET", None)
         return answer.decode("utf-8", "replace"), int(headers.get(POSITION_HEADER, 0))
 
-    def pictures(self, job_id: str) -> Iterator[dict[str, Any]]:
+    def pictures(self, job_id: str) -> Generator[dict[str, Any]]:
         """Yield the job's snapshots as they arrive, until its cluster ends.
 
         Raises:
@@ -136,6 +140,25 @@ class ClusterClient:
         raise UnreachableError(
             f"{self.url} ended without a message: its process was killed, or its host is away"
         )
+
+    def refresh_metrics(self, job: Mapping[str, Any]) -> None:
+        """Wait for current metrics of the cluster's workers, unless the job has ended.
+
+        Without a request, workers send them at ``metrics.fetcher.update-interval``.
+
+        Args:
+            job: A job of the cluster, as `all_jobs` returns it.
+
+        Raises:
+            ClickException: The cluster rejects the request.
+            UnreachableError: The cluster does not answer.
+        """
+        if job["state"] in ENDED:
+            return
+        # The first snapshot requests the metrics, the second contains them.
+        with contextlib.closing(self.pictures(job["jid"])) as pictures:
+            for _ in itertools.islice(pictures, 2):
+                pass
 
     def outcome(self, path: str, trigger_id: str) -> Mapping[str, Any]:
         """Wait for the outcome of a triggered operation.
@@ -209,7 +232,6 @@ def _same(cluster: RunningCluster, url: str) -> bool:
 
 
 #: States of jobs that have ended.
-_ENDED: Final = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 
 
 def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dict[str, Any]]:
@@ -222,7 +244,7 @@ def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dic
     """
     jobs = [(client, job) for client, its_jobs in all_jobs(found) for job in its_jobs]
     named = [match for match in jobs if match[1]["name"] == given]
-    going_on = [match for match in named if match[1]["state"] not in _ENDED]
+    going_on = [match for match in named if match[1]["state"] not in ENDED]
     matches = {match[1]["jid"]: match for match in going_on or named}
     matches |= {
         match[1]["jid"]: match for match in jobs if match[1]["jid"].startswith(given.lower())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from penstock.command_line.cluster_client import (
+    ENDED,
     all_jobs,
     clients,
     cluster_options,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 #: The least width of the first column of a table in a terminal.
 _MIN_WIDTH: Final = 12
 _SCHEDULED = ("INITIALIZING", "CREATED")
-_ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 _FORMAT = click.option(
     "-type",
     "--type",
@@ -63,9 +63,9 @@ def list_jobs(
         for job in jobs
     ]
     kinds = {
-        "Running/Restarting": [j for j in found if j["state"] not in (*_SCHEDULED, *_ENDED)],
+        "Running/Restarting": [j for j in found if j["state"] not in (*_SCHEDULED, *ENDED)],
         "Scheduled": [j for j in found if j["state"] in _SCHEDULED],
-        "Terminated": [j for j in found if j["state"] in _ENDED],
+        "Terminated": [j for j in found if j["state"] in ENDED],
     }
     if not every:
         del kinds["Terminated"]
@@ -95,13 +95,15 @@ def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_
     """
     client, found = find_job(clients(jobmanager, token), job)
     path = f"/jobs/{found['jid']}"
-    detail = client.ask(path)
     if watch:
+        detail = client.ask(path)
         from penstock.command_line.watch import job_views, show_live
 
         names = {vertex["id"]: vertex["name"] for vertex in detail["vertices"]}
         show_live(job_views(client, found["jid"], names), as_json=as_json)
         return
+    client.refresh_metrics(found)
+    detail = client.ask(path)
     checkpoints = client.ask(f"{path}/checkpoints")
     failures = client.ask(f"{path}/exceptions?maxExceptions=1")["exceptionHistory"]["entries"]
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import textwrap
 import urllib.parse
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,15 +13,18 @@ from penstock.command_line.cluster_client import clients, cluster_options, find_
 from penstock.command_line.flags import FlagCommand
 from penstock.command_line.job_commands import table_of, tell
 from penstock.common.names import nearest_hint
+from penstock.metrics.values import HISTOGRAM_FIGURES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.command_line.cluster_client import ClusterClient
 
 _RATES: Final = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond")
 _SHARES: Final = ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond")
 
+#: The width of the lines of names.
+_WIDTH: Final = 80
 #: The number of ids in one request, so that its URL stays short.
 _IDS_AT_ONCE: Final = 50
 
@@ -28,7 +32,7 @@ _IDS_AT_ONCE: Final = 50
 @click.command(cls=FlagCommand)
 @click.argument("job")
 @click.argument("names", nargs=-1)
-@click.option("-l", "--list", "lists", is_flag=True, help="List the names of metrics.")
+@click.option("-l", "--list", "lists", is_flag=True, help="List the names by vertex.")
 @cluster_options
 def metrics(
     job: str,
@@ -38,13 +42,14 @@ def metrics(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Show rates of JOB, or the metrics NAMES.
+    """Show rates of JOB and the names of its metrics, or the metrics NAMES.
 
     Rates are by vertex, metrics by subtask.
     A name may be a pattern, such as 'numRecords*', and may begin with the number of a subtask:
     0.numRecordsIn, as in the REST interface.
     """
     client, found = find_job(clients(jobmanager, token), job)
+    client.refresh_metrics(found)
     path = f"/jobs/{found['jid']}"
     vertices = client.ask(path)["vertices"]
     if lists or names:
@@ -52,20 +57,18 @@ def metrics(
         return
     rows = []
     for vertex in vertices:
-        found_here = client.ask(
-            f"{path}/vertices/{vertex['id']}/subtasks/metrics?get={','.join(_RATES + _SHARES)}"
-            "&agg=sum,max"
-        )
-        by_name = {one["id"]: one for one in found_here}
+        where = f"{path}/vertices/{vertex['id']}/subtasks/metrics"
+        rates = client.ask(f"{where}?get={','.join(_RATES + _SHARES)}&agg=sum,max")
+        by_name = {one["id"]: one for one in rates}
         row = {"vertex": vertex["name"], "parallelism": vertex["parallelism"]}
         row |= {name: _rounded(by_name.get(name), "sum") for name in _RATES}
         row |= {name: _rounded(by_name.get(name), "max") for name in _SHARES}
-        rows.append(row)
+        rows.append({**row, "names": [one["id"] for one in client.ask(where)]})
     tell(as_json, rows, _rates_of(rows))
 
 
 def _rates_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rates of vertices as a table that fits into 80 columns."""
+    """Return the rates of vertices and the names of metrics; a line has 80 columns at most."""
     names = ("vertex", "parallelism", *_RATES, *_SHARES)
     titles = ("vertex", "tasks", "in/s", "out/s", "bytes in/s", "busy", "pressed", "idle")
     figures = [
@@ -75,9 +78,28 @@ def _rates_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"{table_of(titles, figures)}\n"
         "Rates are records and bytes, summed over the subtasks of a vertex.\n"
-        "Times are ms per second, of the subtask with the most; pressed: back pressured.\n"
-        "--list shows the names of all metrics."
+        "Times are ms per second, of the subtask with the most; pressed: back pressured.\n\n"
+        "Names of metrics; add some to the command to see their values:\n"
+        + textwrap.fill(
+            ", ".join(_short_names({name for row in rows for name in row["names"]})),
+            _WIDTH,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     )
+
+
+def _short_names(names: Collection[str]) -> list[str]:
+    """Return names in order, with one pattern in place of all values of a distribution."""
+    first, *others = (f"_{figure}" for figure in HISTOGRAM_FIGURES)
+    distributions = {
+        start
+        for name in names
+        if (start := name.removesuffix(first)) != name
+        and all(start + other in names for other in others)
+    }
+    parts = {f"{start}_{figure}" for start in distributions for figure in HISTOGRAM_FIGURES}
+    return sorted({*names} - parts | {f"{start}_*" for start in distributions})
 
 
 def _show_chosen(

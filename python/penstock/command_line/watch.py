@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from penstock.command_line.cluster_client import (
+    ENDED,
     UnreachableError,
     all_jobs,
     clients,
@@ -28,8 +30,6 @@ TOP_S: Final = 2.0
 
 #: An input that is further ahead has ended.
 _CENTURY_S: Final = 100 * 365 * 86_400
-
-_ENDED: Final = ("FINISHED", "CANCELED", "FAILED")
 
 
 def show_live(views: Iterable[tuple[Any, RenderableType]], *, as_json: bool) -> None:
@@ -71,7 +71,7 @@ def job_views(
         job = picture.get("job")
         if job is not None:
             yield picture, _job_view(job, names, picture["now"])
-            if job["state"] in _ENDED:
+            if job["state"] in ENDED:
                 return
 
 
@@ -117,7 +117,7 @@ def top(lines: int, once: bool, jobmanager: str | None, token: str | None, as_js
         is_first = True
         while True:
             try:
-                rows = _busiest(clients(jobmanager, token), lines)
+                rows = _busiest(clients(jobmanager, token), lines, are_fresh=not is_first)
             except UnreachableError:
                 if is_first:
                     raise
@@ -131,17 +131,24 @@ def top(lines: int, once: bool, jobmanager: str | None, token: str | None, as_js
     show_live(views(), as_json=as_json)
 
 
-def _busiest(found: list[ClusterClient], lines: int) -> list[dict[str, Any]]:
+def _busiest(found: list[ClusterClient], lines: int, *, are_fresh: bool) -> list[dict[str, Any]]:
+    """Return the figures of the busiest vertices.
+
+    Args:
+        found: The clusters.
+        lines: The number of vertices.
+        are_fresh: Whether a former call has requested metrics; each call does so for the next.
+    """
     rows = []
     for client, jobs in all_jobs(found):
-        for job in jobs:
-            if job["state"] in _ENDED:
-                continue
+        running = [job for job in jobs if job["state"] not in ENDED]
+        if running and not are_fresh:
+            client.refresh_metrics(running[0])
+        for job in running:
             path = f"/jobs/{job['jid']}"
             names = {one["id"]: one["name"] for one in client.ask(path)["vertices"]}
-            pictures = client.pictures(job["jid"])
-            picture = next(pictures, None)
-            pictures.close()  # type: ignore[attr-defined]
+            with contextlib.closing(client.pictures(job["jid"])) as pictures:
+                picture = next(pictures, None)
             vertices = (picture or {}).get("job", {}).get("vertices", ())
             rows += [
                 {"job": job["name"], "name": names.get(vertex["id"], ""), **vertex}

@@ -10,6 +10,7 @@ import pytest
 from penstock.command_line.job_commands import table_of
 from penstock.command_line.metrics_command import _RATES, _SHARES, _rates_of
 from penstock.command_line.watch import _behind, _job_view, _top_view
+from penstock.metrics.values import HISTOGRAM_FIGURES
 from rich.console import Console
 
 LONG = "Source: numbers with a long name -> Timestamps/Watermarks -> a function with a long name"
@@ -64,18 +65,22 @@ def test_the_busiest_vertices_are_shown_in_a_line_each():
     assert lines[-1].startswith(" a job")
 
 
-def test_rates_are_shown_in_a_line_for_each_vertex(monkeypatch):
+def test_rates_are_shown_in_a_line_for_each_vertex_and_names_of_metrics_below(monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
+    names = [f"numRecordsOf{index}" for index in range(30)]
+    names += ["own_min", *(f"latency_{figure}" for figure in HISTOGRAM_FIGURES)]
     fast = dict.fromkeys(_RATES, 1_234_567_890.1) | dict.fromkeys(_SHARES, 1000.0)
     rows = [
-        {"vertex": LONG, "parallelism": 128, **fast},
-        {"vertex": "Map", "parallelism": 1, **dict.fromkeys((*_RATES, *_SHARES))},
+        {"vertex": LONG, "parallelism": 128, "names": names, **fast},
+        {"vertex": "Map", "parallelism": 1, "names": [], **dict.fromkeys((*_RATES, *_SHARES))},
     ]
     lines = _rates_of(rows).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1].split()[-7:] == ["128", *["1234567890"] * 3, *["1000"] * 3]
     assert lines[2].split() == ["Map", "1", *"------"]
+    listed = " ".join(lines[7:]).split(", ")
+    assert listed == sorted([*names[:31], "latency_*"])
 
 
 @pytest.mark.parametrize(
