@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.rocksdb.element_rows import pair_suffix
 from penstock.taskexecutor.state.heap import ITEMS, KEYS, VALUES
+from penstock.taskexecutor.state.internal_state import InternalValues
 from penstock.taskexecutor.state.table import CONSTANT
 from penstock.taskexecutor.state.time_to_live import Aged
 
@@ -314,6 +315,10 @@ class ElementListState(ElementState):
                 table.append(table.map(target), key, values)
                 for value in values if self.lends else ():
                     self._context.lent.lend_part(self, table.map(target), key, value)
+
+    def get_internal_state(self) -> InternalValues:
+        """Return the stored values under the names of PyFlink's workers."""
+        return InternalValues(self.get, self.add, self.clear)
 
     def _lend_all(self, contents: Contents[ListPart], key: object) -> None:
         part = contents.parts.get(key)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.compiled.value_copies import never_changes
+from penstock.taskexecutor.state.internal_state import InternalValue
 
 # Relative: compiled, this is the class that the .pxd cimports.
 from .heap_states import HeapState  # noqa: TID252
@@ -53,6 +54,10 @@ class HeapReducingState(HeapState):
         if self._check is not None:
             self._check.check(value)
         self._keys.put_at(position, key, value)
+
+    def get_internal_state(self) -> InternalValue:
+        """Return the stored fold under the names of PyFlink's workers."""
+        return InternalValue(self.get, self.add, self.clear)
 
     def merge_namespaces(self, target: object, sources: Iterable[object]) -> None:
         """Fold the current key's values of other namespaces into that of ``target``."""
@@ -106,6 +111,23 @@ class HeapAggregatingState(HeapState):
         if accumulator is None:
             accumulator = self._function.create_accumulator()
         self._keys.put_at(position, key, self._add(value, accumulator))
+
+    def get_internal_state(self) -> InternalValue:
+        """Return the stored accumulator under the names of PyFlink's workers."""
+        return InternalValue(self._accumulator, self._put_accumulator, self.clear)
+
+    def _accumulator(self) -> object:
+        key = self._key()
+        accumulator = self._keys.get(key)
+        if self.lends:
+            self._context.lent.lend(self, self._keys, key, None, accumulator)
+        return accumulator
+
+    def _put_accumulator(self, accumulator: object) -> None:
+        key = self._key()
+        self._keys.put(key, accumulator)
+        if self.lends:
+            self._context.lent.lend(self, self._keys, key, None, accumulator)
 
     def merge_namespaces(self, target: object, sources: Iterable[object]) -> None:
         """Merge the current key's accumulators of other namespaces into that of ``target``."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
 from penstock.network import key_of
+from penstock.taskexecutor.state.internal_state import InternalValue, InternalValues
 
 # Relative: compiled, these are the classes that the .pxd cimports.
 from .lent_values import LentValues  # noqa: TID252
@@ -229,6 +230,10 @@ class HeapValueState(HeapState):
         if self.lends:
             self._context.lent.lend(self, self._keys, key, None, value)
 
+    def get_internal_state(self) -> InternalValue:
+        """Return the stored value under the names of PyFlink's workers."""
+        return InternalValue(self.value, self.update, self.clear)
+
 
 _NAN = float("nan")
 
@@ -277,6 +282,10 @@ class ListOperations(HeapState):
         values = list(values)
         self.clear()
         self.add_all(values)
+
+    def get_internal_state(self) -> InternalValues:
+        """Return the stored values under the names of PyFlink's workers."""
+        return InternalValues(self.get, self.add, self.clear)
 
     def __iter__(self) -> Iterator[object]:
         return iter(self.get())

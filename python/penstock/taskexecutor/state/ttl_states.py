@@ -19,6 +19,7 @@ from penstock.taskexecutor.state.heap import (
     MapOperations,
     map_key,
 )
+from penstock.taskexecutor.state.internal_state import InternalValue
 from penstock.taskexecutor.state.time_to_live import Aged, TimeToLive
 
 if TYPE_CHECKING:
@@ -108,6 +109,10 @@ class TtlValueState(TtlState):
         else:
             self._keys.put(self._key(), self._aged(value))
             self._lend(None, value)
+
+    def get_internal_state(self) -> InternalValue:
+        """Return the stored value under the names of PyFlink's workers."""
+        return InternalValue(self.value, self.update, self.clear)
 
 
 class TtlListState(ListOperations, TtlState):
@@ -281,6 +286,10 @@ class TtlReducingState(TtlState):
             value = self._reduce(fold, value)
         self._keys.put(self._key(), self._aged(value))
 
+    def get_internal_state(self) -> InternalValue:
+        """Return the stored fold under the names of PyFlink's workers."""
+        return InternalValue(self.get, self.add, self.clear)
+
 
 class TtlAggregatingState(TtlState):
     """An accumulator that expires, read through its result."""
@@ -311,3 +320,16 @@ class TtlAggregatingState(TtlState):
             accumulator = self._function.create_accumulator()
         added = self._function.add(value, accumulator)
         self._keys.put(self._key(), self._aged(added))
+
+    def get_internal_state(self) -> InternalValue:
+        """Return the stored accumulator under the names of PyFlink's workers."""
+        return InternalValue(self._accumulator, self._put_accumulator, self.clear)
+
+    def _accumulator(self) -> object:
+        accumulator = self._get_value()
+        self._lend(None, accumulator)
+        return accumulator
+
+    def _put_accumulator(self, accumulator: object) -> None:
+        self._keys.put(self._key(), self._aged(accumulator))
+        self._lend(None, accumulator)
