@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 from integration.fake_jobs import FakeInvokable, job, vertex
-from penstock.common.job_gateway import JobGateway
+from penstock.common.jobs.job_gateway import JobGateway
 from penstock.errors import (
     ConfigurationError,
     JobCancelledError,

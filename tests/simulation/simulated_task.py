@@ -21,7 +21,7 @@ from penstock.checkpoint_storage.handles import (
     PartitionableState,
     TaskStateSnapshot,
 )
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.graph.wiring import DistributionPattern
 from penstock.jobmaster.scheduling.states import ExecutionState as S

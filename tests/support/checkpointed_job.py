@@ -5,7 +5,7 @@ import random
 from penstock.checkpoint_storage.handles import (
     CheckpointMetrics,
 )
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention

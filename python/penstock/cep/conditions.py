@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from penstock.common.argument_kinds import accepts
+from penstock.common.calls.argument_kinds import accepts
 from penstock.errors import InvalidProgramError
 from penstock.expressions.expression import Expression
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cep.compilation import compile_pattern
 from penstock.cep.functions import PatternProcessFunction, TimedOutPartialMatchHandler
 from penstock.cep.pattern import Pattern
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, type_argument
 from penstock.datastream.functions.function import check_function, check_parameters

@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import urlsplit
 
-from penstock.common.store_urls import S3_SCHEMES, shown_url, why_not_a_store
+from penstock.common.packages.store_urls import S3_SCHEMES, shown_url, why_not_a_store
 from penstock.errors import CheckpointStorageError, ConfigurationError
 
 if TYPE_CHECKING:

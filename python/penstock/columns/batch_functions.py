@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from penstock.columns.batch_schema import batch_schema, fields_of
 from penstock.columns.column_batch import ColumnBatch
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.errors import FormatError, WrongArgumentError
 from penstock.formats.arrow_types import arrow_library
 

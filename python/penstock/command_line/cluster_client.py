@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from penstock.command_line.flags import TargetChoice, configured, refused_flag
-from penstock.common.names import nearest_hint
+from penstock.common.calls.names import nearest_hint
 from penstock.common.options import cluster, rest
 from penstock.rest.run_files import RunningCluster, running_clusters
 

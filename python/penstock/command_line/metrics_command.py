@@ -12,7 +12,7 @@ import click
 from penstock.command_line.cluster_client import clients, cluster_options, find_job
 from penstock.command_line.flags import FlagCommand
 from penstock.command_line.job_commands import table_of, tell
-from penstock.common.names import nearest_hint
+from penstock.common.calls.names import nearest_hint
 from penstock.metrics.values import HISTOGRAM_FIGURES
 
 if TYPE_CHECKING:

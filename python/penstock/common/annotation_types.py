@@ -19,9 +19,9 @@ from penstock.common.composite_types import (
     TupleTypeInfo,
 )
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
-from penstock.common.records import field_names_of
 from penstock.common.temporal_types import SqlTimeTypeInfo
 from penstock.common.time import Instant
+from penstock.common.values.records import field_names_of
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:

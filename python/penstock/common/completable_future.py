@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.missing_methods import NoJavaMembers
 
 __all__ = [
     "CompletableFuture",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.basic_types import TypeInformation
-from penstock.common.names import checked_name
+from penstock.common.calls.names import checked_name
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError, WrongArgumentError
 

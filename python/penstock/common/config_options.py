@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.errors import ConfigurationError
 
 __all__ = [

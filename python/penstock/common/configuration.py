@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.options.quoting import split_list
 from penstock.errors import ConfigurationError
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import MissingMethods
+from penstock.common.calls.names import checked_size
 from penstock.common.configuration import Configuration
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import MissingMethods
-from penstock.common.names import checked_size
 from penstock.common.options import checkpointing, cluster, pipeline
 from penstock.errors import ConfigurationError, WrongArgumentError
 

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from penstock.common.jvm import requires_jvm
+from penstock.common.calls.jvm import requires_jvm
 from penstock.common.utils import JavaObjectWrapper as JavaObjectWrapper
 
 __all__ = [

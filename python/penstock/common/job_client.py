@@ -6,21 +6,21 @@ from concurrent.futures import Future
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_execution_result import (
     DetachedJobExecutionResult,
     JobExecutionResult,
 )
-from penstock.common.job_gateway import SavepointWish
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.jobs.job_gateway import SavepointWish
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
-    from penstock.common.job_gateway import JobGateway, SavepointFormatType
-    from penstock.common.job_progress import JobProgress
-    from penstock.common.live_state import LiveState
+    from penstock.common.jobs.job_gateway import JobGateway, SavepointFormatType
+    from penstock.common.jobs.job_progress import JobProgress
+    from penstock.common.jobs.live_state import LiveState
 
 __all__ = [
     "JobClient",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.job_id import JobID as JobID  # noqa: TC001 - as PyFlink's module
-from penstock.common.missing_methods import MissingMethods
 from penstock.errors import IllegalStateError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.missing_methods import NoJavaMembers
 
 __all__ = [
     "JobID",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.names import nearest_hint
 from penstock.common.composite_types import (
     ListTypeInfo,
     MapTypeInfo,
@@ -11,7 +12,6 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
-from penstock.common.names import nearest_hint
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:

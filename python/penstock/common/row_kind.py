@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NoReturn
 
-from penstock.common.jvm import requires_jvm
+from penstock.common.calls.jvm import requires_jvm
 
 
 class RowKind(Enum):

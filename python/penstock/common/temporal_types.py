@@ -8,8 +8,8 @@ import time
 from enum import Enum
 from typing import Any
 
-from penstock.common import instants
 from penstock.common.basic_types import TypeInformation
+from penstock.common.values import instants
 
 
 class SqlTimeTypeInfo(TypeInformation):

@@ -6,8 +6,8 @@ import re
 from numbers import Real
 from typing import Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import NoJavaMembers, SnakeCaseHints
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import NoJavaMembers, SnakeCaseHints
 from penstock.errors import ConfigurationError, WrongArgumentError
 
 __all__ = [

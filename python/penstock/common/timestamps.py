@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.exception_deadline import repr_in_time
-from penstock.common.instants import micros_of
 from penstock.common.time import Instant
+from penstock.common.values.instants import micros_of
 
 #: The nanoseconds of numpy's units of fixed length.
 _UNIT_NANOS: Final = {

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo, InstantTypeInfo, TypeInformation
+from penstock.common.calls.former_keywords import former_keywords
+from penstock.common.calls.missing_methods import SnakeCaseHints
 from penstock.common.composite_types import (
     BasicArrayTypeInfo,
     ListTypeInfo,
@@ -21,8 +23,6 @@ from penstock.common.composite_types import (
     as_type_information,
     with_field_names,
 )
-from penstock.common.former_keywords import former_keywords
-from penstock.common.missing_methods import SnakeCaseHints
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
 from penstock.common.temporal_types import (
     DateTypeInfo,

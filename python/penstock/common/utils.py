@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 
 __all__ = ["JavaObjectWrapper"]
 

@@ -9,11 +9,11 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import accepts
-from penstock.common.coroutines import refuse_coroutines
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import MissingMethods, NoJavaMembers
-from penstock.common.names import checked_name
+from penstock.common.calls.argument_kinds import accepts
+from penstock.common.calls.coroutines import refuse_coroutines
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import MissingMethods, NoJavaMembers
+from penstock.common.calls.names import checked_name
 from penstock.common.time import Duration, Time
 from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,

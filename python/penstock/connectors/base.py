@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.common.jvm import requires_jvm
+from penstock.common.calls.jvm import requires_jvm
 from penstock.datastream.functions.source_sink import JavaFunctionWrapper
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.change_rows import kind_of_change
-from penstock.common.names import nearest_hint
+from penstock.common.calls.names import nearest_hint
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
+from penstock.common.values.change_rows import kind_of_change
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit

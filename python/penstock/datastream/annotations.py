@@ -13,7 +13,7 @@ import typing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.common.annotation_types import UntypedError, annotated, annotated_elements
-from penstock.common.records import field_names_of
+from penstock.common.values.records import field_names_of
 from penstock.expressions.computed import ComputedFunction
 from penstock.expressions.functions import bound_function
 

@@ -6,7 +6,7 @@ import inspect
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.missing_methods import SnakeCaseHints
+from penstock.common.calls.missing_methods import SnakeCaseHints
 from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.datastream import async_retry_strategies as async_retry_strategies

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.configuration import Configuration
-from penstock.common.missing_methods import MissingMethods
 from penstock.common.options import checkpointing as options
 from penstock.common.time import Duration, Time
 from penstock.datastream.checkpointing_mode import CheckpointingMode

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.options.checkpointing import STORAGE
 from penstock.datastream.file_path import normalized_path
 from penstock.errors import InvalidProgramError

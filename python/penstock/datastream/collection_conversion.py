@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.number_text import double_text
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -31,6 +30,7 @@ from penstock.common.typeinfo import (
     Types,
 )
 from penstock.common.types import Row, values_in_order
+from penstock.common.values.number_text import double_text
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import MissingMethods
-from penstock.common.names import checked_name
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import MissingMethods
+from penstock.common.calls.names import checked_name
 from penstock.common.typeinfo import Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import Source

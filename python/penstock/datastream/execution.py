@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.common.configuration import Configuration
-    from penstock.common.job_gateway import JobGateway
+    from penstock.common.jobs.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
 
 TARGET_VARIABLE = "PENSTOCK_EXECUTION_TARGET"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.names import nearest_hint
+from penstock.common.calls.names import nearest_hint
 from penstock.connectors.base import Source
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.arrow_types import arrow_library, row_type_of, table_schema

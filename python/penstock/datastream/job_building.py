@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.calls.names import checked_name, checked_size
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.names import checked_name, checked_size
 from penstock.common.options import (
     adaptive,
     changelog,
@@ -47,7 +47,7 @@ from penstock.graph.transformations import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.common.job_gateway import OperatorTotals
+    from penstock.common.jobs.job_gateway import OperatorTotals
     from penstock.datastream.output_tag import OutputTag
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
-from penstock.common.names import checked_name
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
+from penstock.common.calls.names import checked_name
 from penstock.common.typeinfo import RowTypeInfo as RowTypeInfo
 from penstock.common.typeinfo import TypeInformation, Types, as_type_information
 from penstock.errors import InvalidProgramError

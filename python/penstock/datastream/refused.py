@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from penstock.common.jvm import requires_jvm
+from penstock.common.calls.jvm import requires_jvm
 
 
 class _Refused(type):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from typing import Any, TypeVar
 
-from penstock.common.coroutines import refuse_coroutines
+from penstock.common.calls.coroutines import refuse_coroutines
 from penstock.errors import InvalidProgramError
 from penstock.serialization.code_pickle import dumps
 

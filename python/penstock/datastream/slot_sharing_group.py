@@ -6,9 +6,9 @@ import re
 from functools import total_ordering
 from typing import Any, NoReturn
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.errors import ConfigurationError, InvalidProgramError
 
 __all__ = [

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from penstock.common.names import checked_name
+from penstock.common.calls.names import checked_name
 from penstock.common.time import Duration as Duration
 from penstock.common.time import Time as Time
 from penstock.common.typeinfo import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC
 from enum import Enum
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.errors import InvalidProgramError
 

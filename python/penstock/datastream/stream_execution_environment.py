@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.names import checked_name
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.io import InputFormat as InputFormat
@@ -13,7 +14,6 @@ from penstock.common.job_client import JobClient as JobClient  # noqa: TC001 - a
 from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult  # noqa: TC001 - as PyFlink's module
 from penstock.common.job_listener import JobListener as JobListener
 from penstock.common.job_listener import JobListeners
-from penstock.common.names import checked_name
 from penstock.common.options import (
     changelog,
     checkpointing,
@@ -43,7 +43,7 @@ from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgume
 from penstock.graph.settings import DEFAULT_JOB_NAME
 
 if TYPE_CHECKING:
-    from penstock.common.job_gateway import OperatorTotals
+    from penstock.common.jobs.job_gateway import OperatorTotals
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_backend import StateBackend
     from penstock.graph.stream_graph import StreamGraph

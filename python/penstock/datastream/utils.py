@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from penstock.common.calls.jvm import requires_jvm
 from penstock.common.configuration import Configuration as Configuration
-from penstock.common.jvm import requires_jvm
 from penstock.common.typeinfo import BasicArrayTypeInfo as BasicArrayTypeInfo
 from penstock.common.typeinfo import ListTypeInfo as ListTypeInfo
 from penstock.common.typeinfo import MapTypeInfo as MapTypeInfo

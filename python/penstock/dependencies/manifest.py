@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from penstock.common.decoders import converter
+from penstock.common.values.decoders import converter
 
 
 class BlobKey(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common import typeinfo
-from penstock.common.names import nearest_hint
+from penstock.common.calls.names import nearest_hint
 from penstock.common.record_types import EnumTypeInfo
 from penstock.common.typeinfo import BasicType, TypeInformation, Types
 from penstock.errors import InvalidProgramError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.jvm import requires_jvm
+from penstock.common.calls.jvm import requires_jvm
 from penstock.common.options import checkpointing
 from penstock.datastream.file_path import normalized_path
 from penstock.datastream.state_backend import (

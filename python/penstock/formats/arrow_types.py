@@ -16,8 +16,7 @@ from penstock.common.composite_types import (
     TupleTypeInfo,
     as_type_information,
 )
-from penstock.common.instants import instant_micros
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.common.record_types import as_row_type
 from penstock.common.temporal_types import (
     DateTypeInfo,
@@ -26,6 +25,7 @@ from penstock.common.temporal_types import (
     TimeTypeInfo,
 )
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.values.instants import instant_micros
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.composite_types import PickledBytesTypeInfo
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 
 
 def avro_library(used_by: str) -> Any:

@@ -8,7 +8,7 @@ import struct
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.avro import AvroRowSerializationSchema, AvroSchema, read_record

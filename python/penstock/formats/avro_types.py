@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.basic_types import BasicTypeInfo
-from penstock.common.records import plain_values
 from penstock.common.time import Instant
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.values.records import plain_values
 from penstock.formats.avro_library import avro_library
 from penstock.formats.json_values import field_values, named_row
 from penstock.formats.misfit import Misfit

@@ -9,7 +9,7 @@ import lzma
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.errors import PenstockError, SourceError
 
 if TYPE_CHECKING:

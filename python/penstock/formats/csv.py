@@ -6,11 +6,10 @@ from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.composite_types import RowTypeInfo, as_type_information
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
-from penstock.common.record_reading import RecordReader
 from penstock.common.record_types import RecordTypeInfo, as_row_type
 from penstock.common.serialization import (
     BulkWriter,
@@ -19,6 +18,7 @@ from penstock.common.serialization import (
     RowDataBulkWriterFactory,
     SerializationSchema,
 )
+from penstock.common.values.record_reading import RecordReader
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.compiled_schema import CompiledSchema
 from penstock.formats.csv_rows import CsvDialect, CsvRowReader, CsvRowWriter

@@ -16,7 +16,6 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
-from penstock.common.number_text import double_text, float_text
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalZonedTimestampTypeInfo,
@@ -24,6 +23,7 @@ from penstock.common.temporal_types import (
     TimeTypeInfo,
 )
 from penstock.common.typeinfo import Types
+from penstock.common.values.number_text import double_text, float_text
 from penstock.errors import InvalidProgramError
 from penstock.formats.csv_grammar import CsvGrammar
 from penstock.formats.json_values import (

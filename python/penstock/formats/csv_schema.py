@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
-from penstock.common.argument_kinds import checks_arguments
 from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.composite_types import RowTypeInfo, as_type_information
-from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.csv_rows import CsvDialect

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo, TypeInformation
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.composite_types import RowTypeInfo, as_type_information
-from penstock.common.decoders import json_decoder
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
 from penstock.common.record_types import RecordTypeInfo, as_row_type
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.values.decoders import json_decoder
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.compiled_schema import CompiledSchema
 from penstock.formats.json_members import members_struct

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.calls.names import nearest_hint
 from penstock.common.composite_types import (
     BasicArrayTypeInfo,
     ListTypeInfo,
@@ -24,12 +25,7 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
-from penstock.common.instant_text import instant_text
-from penstock.common.names import nearest_hint
-from penstock.common.number_text import float_text
-from penstock.common.record_reading import RecordReader
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo, as_row_type
-from penstock.common.records import names_in, plain_fields, plain_values
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -40,6 +36,10 @@ from penstock.common.temporal_types import (
 from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, values_in_order
+from penstock.common.values.instant_text import instant_text
+from penstock.common.values.number_text import float_text
+from penstock.common.values.record_reading import RecordReader
+from penstock.common.values.records import names_in, plain_fields, plain_values
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.misfit import Misfit
 from penstock.formats.moments import moment_reader, read_instant, timestamp_text

@@ -7,8 +7,8 @@ import copy
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.serialization import DeserializationSchema, known_charset, produced_type
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import FormatError, InvalidProgramError

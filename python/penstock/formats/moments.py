@@ -6,9 +6,9 @@ import datetime
 from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.instant_text import instant_of_text
-from penstock.common.instants import datetime_of, micros_of
 from penstock.common.time import Instant
+from penstock.common.values.instant_text import instant_of_text
+from penstock.common.values.instants import datetime_of, micros_of
 from penstock.formats.misfit import Misfit
 
 if TYPE_CHECKING:

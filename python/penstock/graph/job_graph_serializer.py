@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from penstock.common.decoders import msgpack_decoder
+from penstock.common.values.decoders import msgpack_decoder
 from penstock.errors import SerializationError
 from penstock.graph.job_graph import (
     IntermediateDataSet,

@@ -19,7 +19,7 @@ import msgspec
 
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.checkpoint_storage.storage import load_metadata
-from penstock.common.decoders import json_decoder
+from penstock.common.values.decoders import json_decoder
 from penstock.errors import CheckpointStorageError, PenstockError, SerializationError
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.serialization.versioned_form import VersionedForm

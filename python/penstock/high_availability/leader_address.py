@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from penstock.common.decoders import json_decoder
+from penstock.common.values.decoders import json_decoder
 from penstock.errors import CheckpointStorageError
 from penstock.high_availability.file_leader_election import current_epoch
 from penstock.high_availability.zookeeper_leader_election import Nodes, inline_content

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from penstock.common.decoders import json_decoder
+from penstock.common.values.decoders import json_decoder
 
 
 class LeaderRecord(msgspec.Struct, frozen=True):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from penstock.common.job_gateway import JobGateway
-from penstock.common.job_progress import JobProgress
+from penstock.common.jobs.job_gateway import JobGateway
+from penstock.common.jobs.job_progress import JobProgress
 from penstock.errors import JobCancelledError, JobExecutionError, StateReadError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.scheduling.states import JobStatus
 
 if TYPE_CHECKING:
-    from penstock.common.job_gateway import (
+    from penstock.common.jobs.job_gateway import (
         OperatorTotals,
         SavepointWish,
         StateAnswer,

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.common.job_gateway import JobGateway
-from penstock.common.job_progress import JobProgress
+from penstock.common.jobs.job_gateway import JobGateway
+from penstock.common.jobs.job_progress import JobProgress
 from penstock.errors import StateReadError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.scheduling.states import JobStatus
@@ -16,7 +16,7 @@ from penstock.jobmaster.scheduling.states import JobStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.common.job_gateway import (
+    from penstock.common.jobs.job_gateway import (
         OperatorTotals,
         SavepointWish,
         StateAnswer,

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.job_progress import JobProgress
+from penstock.common.jobs.job_progress import JobProgress
 from penstock.jobmaster.scheduling.states import ExecutionState
 
 if TYPE_CHECKING:

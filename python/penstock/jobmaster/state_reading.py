@@ -6,7 +6,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.job_gateway import StateAnswer
+from penstock.common.jobs.job_gateway import StateAnswer
 from penstock.errors import StateReadError
 from penstock.jobmaster.scheduling.states import ExecutionState
 from penstock.jobmaster.workers.inspections import InspectionError
@@ -16,7 +16,7 @@ from penstock.serialization.type_serializer import TypeSerializer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.common.job_gateway import StateQuestion
+    from penstock.common.jobs.job_gateway import StateQuestion
     from penstock.jobmaster.cluster_gateway import ClusterGateway
     from penstock.jobmaster.snapshots import JobSnapshot
     from penstock.rpc.inspection_messages import Inspected

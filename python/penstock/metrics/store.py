@@ -12,7 +12,7 @@ from penstock.graph.ids import ExecutionAttemptID
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.common.job_gateway import OperatorTotals
+    from penstock.common.jobs.job_gateway import OperatorTotals
     from penstock.metrics.values import GaugeValue, MetricValues
     from penstock.rpc.messages import TaskMetrics
 

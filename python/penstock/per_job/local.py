@@ -17,7 +17,7 @@ from penstock.runtime import runtime
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from penstock.common.job_gateway import JobGateway
+    from penstock.common.jobs.job_gateway import JobGateway
     from penstock.common.options.option import Option
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmaster.workers.resource_manager import DriverFactory

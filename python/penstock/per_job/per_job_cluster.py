@@ -27,7 +27,7 @@ from penstock.monitoring.monitoring import Monitoring
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from penstock.common.job_gateway import JobGateway
+    from penstock.common.jobs.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
     from penstock.high_availability.job_records import JobRecords
     from penstock.jobmaster.local_job_gateway import LocalJobGateway

@@ -6,7 +6,7 @@ import asyncio
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.job_gateway import StateQuestion
+from penstock.common.jobs.job_gateway import StateQuestion
 from penstock.common.options import rest
 from penstock.errors import SerializationError, StateReadError, WrongArgumentError
 from penstock.jobmaster.scheduling.states import ExecutionState
@@ -28,7 +28,7 @@ from penstock.taskexecutor.worker.inspection import thread_stacks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.common.job_gateway import StateAnswer
+    from penstock.common.jobs.job_gateway import StateAnswer
     from penstock.jobmaster.snapshots import JobSnapshot
     from penstock.jobmaster.workers.log_tails import LogTail
     from penstock.rest.call import Call, Json

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.job_gateway import SavepointWish
+from penstock.common.jobs.job_gateway import SavepointWish
 from penstock.common.options import adaptive, checkpointing
 from penstock.errors import InvalidProgramError, RescalingError
 from penstock.graph.key_groups import UPPER_BOUND_MAX_PARALLELISM as MAX_PARALLELISM

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from penstock.common.decoders import msgpack_decoder
+from penstock.common.values.decoders import msgpack_decoder
 from penstock.errors import CorruptStreamError, MessageTooLargeError
 from penstock.rpc.frames import MAX_FRAME_BYTES
 

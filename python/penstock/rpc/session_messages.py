@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.common.job_progress import JobProgress  # noqa: TC001 (msgspec looks it up)
+from penstock.common.jobs.job_progress import JobProgress  # noqa: TC001 (msgspec looks it up)
 from penstock.dependencies.manifest import BlobKey, DependencyManifest  # noqa: TC001
 from penstock.rpc.blob_messages import BlobChunk
 from penstock.rpc.host_messages import Versions  # noqa: TC001

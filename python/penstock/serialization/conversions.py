@@ -10,8 +10,8 @@ import decimal
 import numbers
 from typing import Any
 
-from penstock.common import instants
 from penstock.common.time import Instant
+from penstock.common.values import instants
 from penstock.errors import CorruptStreamError, SerializationError
 
 _EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from penstock.common.decoders import json_decoder
 from penstock.common.types import Row
+from penstock.common.values.decoders import json_decoder
 from penstock.errors import SerializationError
 from penstock.serialization.type_schema import ANY, schema_of
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.common.exception_text import name_of, text_of
-from penstock.common.job_gateway import SavepointWish, StateQuestion
+from penstock.common.jobs.job_gateway import SavepointWish, StateQuestion
 from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
 from penstock.dependencies.worker_environment import MANIFEST
 from penstock.errors import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from penstock.common.job_gateway import JobGateway
+    from penstock.common.jobs.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmaster.blob_server import BlobWriter
     from penstock.jobmaster.dispatcher import Dispatcher

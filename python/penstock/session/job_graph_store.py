@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
-from penstock.common.decoders import msgpack_decoder
 from penstock.common.options.rest import is_sensitive
+from penstock.common.values.decoders import msgpack_decoder
 from penstock.errors import CheckpointStorageError, ConfigurationError, LeadershipLostError
 from penstock.high_availability.job_records import JobRecords
 from penstock.rpc.session_messages import SubmitJob

@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.job_gateway import JobGateway, StateAnswer
-from penstock.common.job_progress import JobProgress
+from penstock.common.jobs.job_gateway import JobGateway, StateAnswer
+from penstock.common.jobs.job_progress import JobProgress
 from penstock.errors import (
     CheckpointError,
     IllegalStateError,
@@ -30,7 +30,7 @@ from penstock.session.session_client import SessionClient, named_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.common.job_gateway import OperatorTotals, SavepointWish, StateQuestion
+    from penstock.common.jobs.job_gateway import OperatorTotals, SavepointWish, StateQuestion
     from penstock.session.files import SessionAddress
     from penstock.session.following import JobFollower
 

@@ -14,7 +14,7 @@ from penstock.spark.session import (
 )
 
 if TYPE_CHECKING:
-    from penstock.common.job_gateway import JobGateway
+    from penstock.common.jobs.job_gateway import JobGateway
     from penstock.graph.job_graph import JobGraph
 
 

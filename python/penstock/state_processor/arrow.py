@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.common.job_gateway import StateAnswer
+    from penstock.common.jobs.job_gateway import StateAnswer
 
 
 def table_of(columns: Mapping[str, Iterable[Any]], where: str) -> pa.Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from penstock.common.job_gateway import StateQuestion
-from penstock.common.live_state import LiveState
+from penstock.common.jobs.job_gateway import StateQuestion
+from penstock.common.jobs.live_state import LiveState
 from penstock.errors import CheckpointStorageError, StateReadError, WrongArgumentError
 from penstock.state_processor.arrow import batches_of, rows_of
 from penstock.state_processor.reader import Savepoint
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.common.job_gateway import JobGateway, StateAnswer
-    from penstock.common.live_state import Filter
+    from penstock.common.jobs.job_gateway import JobGateway, StateAnswer
+    from penstock.common.jobs.live_state import Filter
     from penstock.taskexecutor.state.state_filters import Condition
 
 _CHECKPOINT_TRIES: Final = 3

@@ -20,8 +20,8 @@ import datetime
 import decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.records import plain_values
 from penstock.common.types import Row
+from penstock.common.values.records import plain_values
 from penstock.serialization.code_pickle import dumps
 from penstock.serialization.imports import unpickled
 from penstock.table import types

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.checkpoint_storage.file_systems import FileSystems
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.table.exceptions import TableException
 from penstock.table.plan_compilation import compiled, planned
 from penstock.table.plan_reference import FilePlanReference

@@ -6,7 +6,7 @@ import datetime
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.number_text import double_text, float_text
+from penstock.common.values.number_text import double_text, float_text
 from penstock.table import types
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.configuration import Configuration
-from penstock.common.missing_methods import MissingMethods
 from penstock.common.options import pipeline
 
 __all__ = ["EnvironmentSettings"]

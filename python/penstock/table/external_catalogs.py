@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from penstock.common.jvm import requires_jvm
+from penstock.common.calls.jvm import requires_jvm
 from penstock.table import exceptions as errors
 from penstock.table import types
 from penstock.table.arrow_types import data_type_of_arrow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.missing_methods import MissingMethods
 
 __all__ = ["FilePlanReference", "JsonContentPlanReference", "PlanReference"]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common import composite_types as c
 from penstock.common.basic_types import BasicType, BasicTypeInfo
-from penstock.common.instants import micros_of
 from penstock.common.temporal_types import (
     DateTypeInfo,
     LocalTimeTypeInfo,
@@ -17,6 +16,7 @@ from penstock.common.temporal_types import (
     TimeTypeInfo,
 )
 from penstock.common.typeinfo import Types
+from penstock.common.values.instants import micros_of
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.types import DataTypes, RowField, RowType

@@ -7,8 +7,8 @@ import re
 import zoneinfo
 from typing import TYPE_CHECKING
 
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.configuration import Configuration
-from penstock.common.missing_methods import MissingMethods
 from penstock.common.options import user_code
 from penstock.common.options.value_types import DurationType
 from penstock.errors import ConfigurationError, WrongArgumentError

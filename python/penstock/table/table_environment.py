@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.configuration import Configuration
-from penstock.common.missing_methods import MissingMethods
 from penstock.datastream.process_configuration import process_configuration
 from penstock.table.catalog import CatalogFunction, ObjectIdentifier
 from penstock.table.catalog_manager import CatalogManager

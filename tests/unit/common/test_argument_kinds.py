@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from penstock.common import Configuration, Duration
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import WrongArgumentError
 

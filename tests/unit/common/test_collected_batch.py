@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.common.collected_batch import append_element, elements_of
+from penstock.common.jobs.collected_batch import append_element, elements_of
 from penstock.errors import CorruptStreamError
 
 

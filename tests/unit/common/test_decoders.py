@@ -1,8 +1,8 @@
 """Types of messages are prepared by one thread at a time.
 
 msgspec crashes if two threads prepare a struct at once, which is rare.  So these tests show that
-threads which request decoders through `penstock.common.decoders` do not, and that no other code of
-penstock prepares structs.
+threads which request decoders through `penstock.common.values.decoders` do not, and that no other
+code of penstock prepares structs.
 """
 
 import ast
@@ -15,7 +15,7 @@ import pytest
 
 RACE = """
 import sys, threading, types
-from penstock.common.decoders import json_decoder
+from penstock.common.values.decoders import json_decoder
 
 sys.setswitchinterval(1e-6)
 fields = "".join(f"    f{number}: dict[str, int] | None = None\\n" for number in range(20))
@@ -69,4 +69,4 @@ def test_structs_are_prepared_in_one_place_alone():
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call) and prepares(node)
     }
-    assert found == {"common/decoders.py"}
+    assert found == {"common/values/decoders.py"}

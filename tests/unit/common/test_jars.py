@@ -4,8 +4,8 @@ import logging
 
 import pytest
 from penstock.common import Configuration
-from penstock.common.jars import notes_on_jars
 from penstock.common.options.check import check_options, warn_of_idle_options
+from penstock.common.packages.jars import notes_on_jars
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import PenstockError
 

@@ -2,7 +2,7 @@
 
 import pytest
 from penstock.common import Configuration, Types
-from penstock.common.names import MAX_NAME_BYTES
+from penstock.common.calls.names import MAX_NAME_BYTES
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import InvalidProgramError

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "penstock"
 #: The module that declares the options of tables, `table.*`.
 TABLE_OPTIONS = PACKAGE / "table" / "table_options.py"
 #: Hints at methods of Java name the options in their place, and calls such as env.configure().
-HINTS = PACKAGE / "common" / "missing_methods.py"
+HINTS = PACKAGE / "common" / "calls" / "missing_methods.py"
 #: A module, an option of a format, and an option of tables that a message names.
 NO_OPTIONS = {
     *("table.exceptions", "table.include", "table.exec.sink.not-null-enforcer"),

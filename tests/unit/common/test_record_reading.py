@@ -4,7 +4,7 @@ import attrs
 import pydantic
 import pytest
 from penstock.common import Row, Types
-from penstock.common.record_reading import RecordReader, check_fields
+from penstock.common.values.record_reading import RecordReader, check_fields
 from penstock.errors import InvalidProgramError
 
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from penstock.common import Instant, Row, Types
-from penstock.common.instant_text import instant_of_text, instant_text
+from penstock.common.values.instant_text import instant_of_text, instant_text
 from penstock.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from penstock.datastream.formats.json import (
     JsonRowDeserializationSchema,

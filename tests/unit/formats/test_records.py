@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pydantic
 import pytest
 from penstock.common import RowKind, Types
-from penstock.common.change_rows import change_row
-from penstock.common.record_reading import RecordReader
 from penstock.common.record_types import as_row_type
 from penstock.common.types import Row
+from penstock.common.values.change_rows import change_row
+from penstock.common.values.record_reading import RecordReader
 from penstock.datastream.formats.avro import AvroRowSerializationSchema
 from penstock.datastream.formats.csv import (
     CsvRowDeserializationSchema,

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
-from penstock.common.job_gateway import SavepointWish
-from penstock.common.job_progress import JobProgress
+from penstock.common.jobs.job_gateway import SavepointWish
+from penstock.common.jobs.job_progress import JobProgress
 from penstock.errors import CheckpointError, JobCancelledError, JobExecutionError
 from penstock.high_availability.job_records import JobResult
 from penstock.jobmaster.ended_job_gateway import EndedJobGateway

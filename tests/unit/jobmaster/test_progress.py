@@ -1,7 +1,7 @@
 """The progress of a job, as a line (`JobProgress`)."""
 
 import pytest
-from penstock.common.job_progress import JobProgress
+from penstock.common.jobs.job_progress import JobProgress
 
 
 @pytest.mark.parametrize(

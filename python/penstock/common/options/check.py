@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.jars import notes_on_jars
 from penstock.common.options import (
     changelog,
     checkpointing,
@@ -22,6 +21,7 @@ from penstock.common.options.idle import idle_options
 from penstock.common.options.refused import refusal_of
 from penstock.common.options.registry import mistyped, nearest_key, options_by_key
 from penstock.common.options.s3_settings import S3Settings
+from penstock.common.packages.jars import notes_on_jars
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:

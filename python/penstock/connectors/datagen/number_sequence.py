@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.connectors.base import Source
 from penstock.errors import InvalidProgramError

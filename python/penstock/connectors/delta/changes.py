@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.instants import datetime_of, micros_of
 from penstock.common.row_kind import RowKind
 from penstock.common.temporal_types import LocalZonedTimestampTypeInfo
 from penstock.common.types import rows_of_columns
+from penstock.common.values.instants import datetime_of, micros_of
 from penstock.connectors.delta.log import (
     CHANGED_FROM,
     CHANGED_TO,

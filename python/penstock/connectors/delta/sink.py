@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.connectors.change_batches import DELETED, ChangeBatchWriter, last_changes
 from penstock.connectors.change_rows import ChangeKey
 from penstock.connectors.committer import (

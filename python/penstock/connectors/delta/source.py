@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.connectors.delta.changes import ChangesSplit, DeltaChangesSource
 from penstock.connectors.delta.library import delta_library, opening_of
 from penstock.connectors.delta.log import check_features

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
-from penstock.common.records import record_field
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
+from penstock.common.values.records import record_field
 from penstock.errors import FormatError, InvalidProgramError, WrongArgumentError
 from penstock.formats.json_values import plain_fields_of
 

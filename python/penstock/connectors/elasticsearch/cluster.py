@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.errors import InvalidProgramError
 from penstock.external.background import shut_down
 

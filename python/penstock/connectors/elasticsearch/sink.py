@@ -7,9 +7,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.connectors.base import DeliveryGuarantee
 from penstock.connectors.batching import BatchLimits
 from penstock.connectors.elasticsearch.actions import ElasticsearchEmitter, FieldEmitter

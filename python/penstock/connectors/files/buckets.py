@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.constants import MIN_LONG_VALUE
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
 from penstock.errors import InvalidProgramError, SinkError
 
 

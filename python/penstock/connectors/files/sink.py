@@ -7,8 +7,8 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
 from penstock.connectors.files.buckets import BucketAssigner, OutputFileConfig, RollingPolicy

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import NoJavaMembers
-from penstock.common.store_urls import shown_url, why_not_a_store
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import NoJavaMembers
+from penstock.common.packages.store_urls import shown_url, why_not_a_store
 from penstock.connectors.base import Source
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.file_format import BulkFormat, FileFormat

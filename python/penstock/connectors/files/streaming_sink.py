@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.files.source import path_of_files

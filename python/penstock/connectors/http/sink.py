@@ -8,7 +8,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.types import Row
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.errors import FormatError, SinkError, WrongArgumentError

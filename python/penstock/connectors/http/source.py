@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.serialization import DeserializationSchema, produced_type
 from penstock.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.connectors.split_source import (

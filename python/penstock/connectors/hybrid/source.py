@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.connectors.base import Source
 from penstock.connectors.hybrid.splits import PartsEnumerating
 from penstock.datastream.shipping import shipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.connectors.iceberg.description import TableDescription
 from penstock.connectors.iceberg.enumerator import IcebergEnumerator
 from penstock.connectors.iceberg.library import check_table_name, iceberg_library

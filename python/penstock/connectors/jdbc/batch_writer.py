@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from penstock.common.instants import datetime_of, instant_micros
 from penstock.common.typeinfo import Types
+from penstock.common.values.instants import datetime_of, instant_micros
 from penstock.connectors.batching import BatchLimits, BufferingWriter
 from penstock.connectors.jdbc.connection import styled
 from penstock.connectors.jdbc.errors import is_final, remedy

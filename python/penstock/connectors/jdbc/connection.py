@@ -10,15 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.composite_types import (
     ListTypeInfo,
     MapTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
 )
-from penstock.common.missing_methods import NoJavaMembers
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.connectors.postgres_url import postgres_settings
 from penstock.errors import DependencyError, InvalidProgramError
 

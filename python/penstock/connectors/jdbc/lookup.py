@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.types import Row
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of, styled
 from penstock.connectors.jdbc.errors import is_final, is_unreadable, remedy

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.change_rows import kind_of_change
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.record_types import as_row_type
 from penstock.common.row_kind import RowKind
+from penstock.common.values.change_rows import kind_of_change
 from penstock.connectors.jdbc.batch_writer import BatchWriter, RowValues
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of
 from penstock.connectors.jdbc.execution_options import JdbcExecutionOptions

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.errors import ConfigurationError, InvalidProgramError
 
 if TYPE_CHECKING:

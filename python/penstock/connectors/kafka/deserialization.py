@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.jvm import requires_jvm
 from penstock.common.composite_types import as_type_information
-from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import (
     ByteArraySchema,
     DeserializationSchema,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.connectors.kafka.partitions import KafkaTopicPartition
 from penstock.errors import InvalidProgramError, SourceError
 

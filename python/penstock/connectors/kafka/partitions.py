@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.connectors.split_source import SourceSplit
 from penstock.errors import InvalidProgramError
 

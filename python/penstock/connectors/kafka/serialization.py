@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.connectors.change_rows import is_deletion, is_old_row
 from penstock.connectors.kafka.partitions import check_topic

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.connectors.base import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
 from penstock.connectors.committer import Committer, CommitterInitContext, SupportsCommitter
 from penstock.connectors.kafka.client import (

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.connectors.kafka.admin import Admin
 from penstock.errors import ConfigurationError, SinkError
 from penstock.external.background import ServerThreads

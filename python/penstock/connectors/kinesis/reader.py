@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.instants import datetime_of, micros_of
+from penstock.common.values.instants import datetime_of, micros_of
 from penstock.connectors.kinesis.client import (
     aws_errors,
     error_code,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from penstock.common.instants import micros_of
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
+from penstock.common.values.instants import micros_of
 from penstock.connectors.split_source import SourceSplit
 from penstock.errors import InvalidProgramError, WrongArgumentError
 

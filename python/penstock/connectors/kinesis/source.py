@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from penstock.common.jvm import requires_jvm
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.jvm import requires_jvm
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.serialization import DeserializationSchema, message_type
 from penstock.connectors.kinesis.client import AwsClientConfig, text_properties
 from penstock.connectors.kinesis.description import StreamsDescription

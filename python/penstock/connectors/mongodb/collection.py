@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from penstock.common.instants import datetime_of, instant_micros
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.common.time import Instant
+from penstock.common.values.instants import datetime_of, instant_micros
 from penstock.errors import InvalidProgramError
 
 _SCHEMES: Final = ("mongodb", "mongodb+srv")

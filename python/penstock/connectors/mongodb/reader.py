@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.instants import micros_of
 from penstock.common.row_kind import RowKind
+from penstock.common.values.instants import micros_of
 from penstock.connectors.messages import Inbox
 from penstock.connectors.mongodb.collection import (
     bson_library,

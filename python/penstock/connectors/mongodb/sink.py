@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.change_rows import kind_of_change
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.row_kind import RowKind
+from penstock.common.values.change_rows import kind_of_change
 from penstock.connectors.batching import BatchingWriter, BatchLimits, Unsent
 from penstock.connectors.mongodb.collection import (
     CollectionAddress,

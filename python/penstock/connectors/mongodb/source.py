@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.record_types import as_row_type
 from penstock.connectors.mongodb.collection import CollectionAddress

@@ -15,11 +15,11 @@ from penstock.common.composite_types import (
     PrimitiveArrayTypeInfo,
     RowTypeInfo,
 )
-from penstock.common.instants import micros_of
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.common.record_types import as_row_type
 from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
+from penstock.common.values.instants import micros_of
 from penstock.connectors.mongodb.collection import bson_library
 from penstock.errors import UndecodableRecordError
 from penstock.formats.json_values import named_row

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.errors import InvalidProgramError, PenstockError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.connectors.messages import wait_until
 from penstock.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library

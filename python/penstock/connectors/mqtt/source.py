@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import as_type_information
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
 from penstock.connectors.messages import DeadLetters, EmittedMessages, Inbox

@@ -14,7 +14,7 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.connectors.jdbc.errors import refused_by_server
 from penstock.connectors.postgres_url import postgres_settings
 from penstock.errors import InvalidProgramError, SourceError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.connectors.postgres_cdc.description import TableDescription, TableSplit
 from penstock.connectors.postgres_cdc.reader import TableReader

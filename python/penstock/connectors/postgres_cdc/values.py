@@ -6,9 +6,9 @@ import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.instant_text import instant_of_text
 from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
+from penstock.common.values.instant_text import instant_of_text
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable

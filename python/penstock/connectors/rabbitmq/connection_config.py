@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.errors import InvalidProgramError, WrongArgumentError
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import checks_arguments
+from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.serialization import SerializationSchema
 from penstock.connectors.messages import wait_until
 from penstock.connectors.rabbitmq.connection import BrokerThread

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.common.composite_types import RowTypeInfo
-from penstock.common.instant_text import instant_text
 from penstock.common.record_types import as_row_type
 from penstock.common.time import Instant
+from penstock.common.values.instant_text import instant_text
 from penstock.connectors.change_rows import ChangeKey, is_deletion
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.json_values import field_values, plain_json

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.optional_library import optional_library
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.packages.optional_library import optional_library
 from penstock.connectors.change_rows import OldRows
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.asynchronous import AsyncFunction

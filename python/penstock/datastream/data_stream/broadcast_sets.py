@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.names import checked_name
+from penstock.common.calls.names import checked_name
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators

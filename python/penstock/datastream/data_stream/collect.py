@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.common.collected_batch import elements_of
-from penstock.common.missing_methods import NoJavaMembers
+from penstock.common.calls.missing_methods import NoJavaMembers
+from penstock.common.jobs.collected_batch import elements_of
 from penstock.datastream.data_stream.collected_values import conversion_of_elements
 from penstock.graph import operators
 from penstock.graph.stream_graph_hasher import COLLECT_SINK_UID
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.common.job_client import JobClient
-    from penstock.common.job_gateway import CollectResults
+    from penstock.common.jobs.job_gateway import CollectResults
     from penstock.datastream.data_stream.stream import DataStream
 
 T = TypeVar("T")

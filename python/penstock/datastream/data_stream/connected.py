@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.former_keywords import former_keywords
-from penstock.common.missing_methods import MissingMethods
-from penstock.common.names import checked_name
+from penstock.common.calls.former_keywords import former_keywords
+from penstock.common.calls.missing_methods import MissingMethods
+from penstock.common.calls.names import checked_name
 from penstock.datastream.annotations import NOTHING, Annotation, of_all, of_results
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument

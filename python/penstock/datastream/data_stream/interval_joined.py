@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.datastream.data_stream.connected import add_two_input, common_key_type
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penstock.common.change_rows import type_of_changes
+from penstock.common.values.change_rows import type_of_changes
 from penstock.datastream.annotations import NOTHING, Annotation, of_results
 from penstock.datastream.functions import FlatJoinFunction, Function, JoinFunction
 from penstock.datastream.functions.function import check_function

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.datastream.data_stream.join_functions import (
     How,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.records import record_field
+from penstock.common.values.records import record_field
 from penstock.datastream.functions import KeySelector
 from penstock.errors import WrongArgumentError
 from penstock.expressions import Expression, as_tuple, field

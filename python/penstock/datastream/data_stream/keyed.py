@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
-from penstock.common.former_keywords import former_keywords
-from penstock.common.names import nearest_hint
+from penstock.common.calls.former_keywords import former_keywords
+from penstock.common.calls.names import nearest_hint
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
     ObjectArrayTypeInfo,

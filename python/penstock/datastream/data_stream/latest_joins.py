@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from penstock.common.change_rows import kind_of_change
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
+from penstock.common.values.change_rows import kind_of_change
 from penstock.datastream.data_stream.join_functions import Joining, outer_sides
 from penstock.datastream.data_stream.joined import _TwoKeyedStreams
 from penstock.datastream.data_stream.regular_joins import NO_TIMESTAMP

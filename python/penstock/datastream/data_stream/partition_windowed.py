@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.common.missing_methods import MissingMethods
-from penstock.common.records import record_field
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.typeinfo import (
     PickledBytesTypeInfo,
     RowTypeInfo,
@@ -14,6 +13,7 @@ from penstock.common.typeinfo import (
     TypeInformation,
     as_type_information,
 )
+from penstock.common.values.records import record_field
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from penstock.common.change_rows import change_row, kind_of_change, type_of_changes
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
+from penstock.common.values.change_rows import change_row, kind_of_change, type_of_changes
 from penstock.datastream.data_stream.key_fields import key_selector_of
 from penstock.datastream.functions import (
     AggregateFunction,

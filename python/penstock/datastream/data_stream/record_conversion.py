@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.record_reading import RecordReader, check_fields
 from penstock.common.typeinfo import RecordTypeInfo, RowTypeInfo, Types
+from penstock.common.values.record_reading import RecordReader, check_fields
 from penstock.datastream.functions import MapFunction
 from penstock.errors import WrongArgumentError
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.change_rows import change_row, kind_of_change
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
+from penstock.common.values.change_rows import change_row, kind_of_change
 from penstock.datastream.functions import KeyedCoProcessFunction
 from penstock.datastream.state import (
     ListStateDescriptor,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import MissingMethods
-from penstock.common.names import checked_name
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import MissingMethods
+from penstock.common.calls.names import checked_name
 from penstock.common.typeinfo import TypeInformation, Types, with_field_names
 from penstock.errors import InvalidProgramError
 from penstock.graph.transformations import (

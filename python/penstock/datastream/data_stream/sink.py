@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.argument_kinds import checks_arguments
-from penstock.common.missing_methods import MissingMethods
-from penstock.common.names import checked_name
+from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.missing_methods import MissingMethods
+from penstock.common.calls.names import checked_name
 from penstock.datastream.shipping import shipped
 from penstock.errors import WrongArgumentError
 from penstock.graph.transformations import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from penstock.common.former_keywords import former_keywords
-from penstock.common.names import checked_name
+from penstock.common.calls.former_keywords import former_keywords
+from penstock.common.calls.names import checked_name
 from penstock.common.typeinfo import (
     RowTypeInfo,
     TupleTypeInfo,

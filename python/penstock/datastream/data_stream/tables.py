@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.columns.batch_functions import frame_of
 from penstock.columns.batch_schema import batch_schema
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 from penstock.common.record_types import as_row_type
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.data_stream.collect import collect_stream

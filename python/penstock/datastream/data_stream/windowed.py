@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from penstock.common.former_keywords import former_keywords
-from penstock.common.missing_methods import MissingMethods
+from penstock.common.calls.former_keywords import former_keywords
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import (
     PickledBytesTypeInfo,

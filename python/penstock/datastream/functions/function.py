@@ -8,8 +8,8 @@ from abc import ABC
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.argument_kinds import accepts
-from penstock.common.coroutines import refuse_coroutines
+from penstock.common.calls.argument_kinds import accepts
+from penstock.common.calls.coroutines import refuse_coroutines
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:

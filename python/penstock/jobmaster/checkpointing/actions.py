@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
     from penstock.checkpoint_storage.handles import FileHandle, TaskStateSnapshot
-    from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+    from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.plan import Participant
     from penstock.jobmaster.checkpointing.properties import CheckpointProperties

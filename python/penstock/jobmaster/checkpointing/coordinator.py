@@ -11,7 +11,7 @@ import random
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.awaited_tasks import awaited_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+    from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason
 
 
 class CheckpointFailureManager:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.graph.job_graph import BLOCKING
 from penstock.graph.wiring import DistributionPattern
 from penstock.jobmaster.scheduling.states import ExecutionState

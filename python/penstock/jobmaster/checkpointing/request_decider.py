@@ -6,7 +6,7 @@ import bisect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason
 
 if TYPE_CHECKING:
     from penstock.jobmaster.checkpointing.properties import CheckpointProperties

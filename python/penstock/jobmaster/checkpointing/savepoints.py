@@ -16,7 +16,7 @@ from penstock.network.events import SavepointFormat, SnapshotKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.common.job_gateway import SavepointWish
+    from penstock.common.jobs.job_gateway import SavepointWish
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.service import CheckpointService
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.errors import CheckpointError, CheckpointFailedJobError, RescalingError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.checkpointing import actions as a

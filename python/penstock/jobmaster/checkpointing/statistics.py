@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.checkpoint_storage.handles import CheckpointMetrics
-    from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+    from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.pending_checkpoint import PendingCheckpoint

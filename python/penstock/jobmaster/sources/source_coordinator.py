@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.coroutines import refuse_coroutines
+from penstock.common.calls.coroutines import refuse_coroutines
 from penstock.connectors.split_source import ReaderInfo, SplitEnumeratorContext
 from penstock.errors import QueueFullError
 from penstock.jobmaster.main_thread import MainThread

@@ -1,6 +1,6 @@
 """PyFlink's way to its JVM: importable, so that a program which never calls it runs."""
 
-from penstock.common.jvm import refused_function
+from penstock.common.calls.jvm import refused_function
 
 __all__ = ["get_gateway", "launch_gateway"]
 

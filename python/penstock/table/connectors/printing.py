@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.common.number_text import double_text, float_text
+from penstock.common.values.number_text import double_text, float_text
 from penstock.connectors.discard import DiscardingSink
 from penstock.table import types
 from penstock.table.connectors.batches import rows_of

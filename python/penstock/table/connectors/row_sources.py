@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.instants import datetime_of
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
+from penstock.common.values.instants import datetime_of
 from penstock.datastream.functions import ProcessFunction
 from penstock.errors import SourceError
 from penstock.table import types

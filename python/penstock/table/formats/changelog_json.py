@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.common.instants import datetime_of
+from penstock.common.values.instants import datetime_of
 from penstock.errors import FormatError
 from penstock.table.formats.json import JSON_OPTIONS, JsonNumber, JsonReader, JsonWriter, parse_json
 from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat

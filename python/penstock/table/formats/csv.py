@@ -7,7 +7,7 @@ from codecs import BOM_UTF8
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.common.number_text import double_text, float_text
+from penstock.common.values.number_text import double_text, float_text
 from penstock.errors import FormatError
 from penstock.table import types
 from penstock.table.exceptions import ValidationException

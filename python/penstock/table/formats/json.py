@@ -7,7 +7,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.common.number_text import double_text, float_text, parsed_decimal
+from penstock.common.values.number_text import double_text, float_text, parsed_decimal
 from penstock.errors import FormatError
 from penstock.table import types
 from penstock.table.exceptions import ValidationException

@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.decoders import json_decoder
+from penstock.common.values.decoders import json_decoder
 from penstock.formats.compiled_schema import CompiledSchema
 from penstock.formats.json_members import members_struct
 from penstock.table import types

@@ -8,7 +8,7 @@ import decimal
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.number_text import parsed_decimal, parsed_double
+from penstock.common.values.number_text import parsed_decimal, parsed_double
 from penstock.table import types
 from penstock.table.arrow_types import fitting_decimal
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from penstock.common.names import nearest_hint
+from penstock.common.calls.names import nearest_hint
 from penstock.table import types
 from penstock.table.errors import TableException, ValidationException
 from penstock.table.plan import expressions as e

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.errors import CorruptStreamError
 from penstock.network.data_type import DataType
 from penstock.network.events import (

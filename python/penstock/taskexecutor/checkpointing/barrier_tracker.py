@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.checkpoint_storage.handles import TaskStateSnapshot
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.exception_deadline import described_in_time
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options.checkpointing import INLINE_THRESHOLD
 from penstock.errors import IllegalStateError
 from penstock.network.events import (

@@ -18,7 +18,7 @@ from penstock.checkpoint_storage.streams import (
     DriverStateStream,
     StateOutputStream,
 )
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options import checkpointing
 from penstock.network.events import (
     Alignment,

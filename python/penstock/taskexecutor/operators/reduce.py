@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.exception_deadline import repr_in_time
-from penstock.common.records import is_record, record_field, with_field
 from penstock.common.types import Row
+from penstock.common.values.records import is_record, record_field, with_field
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.compiled import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.collected_batch import append_element
+from penstock.common.jobs.collected_batch import append_element
 from penstock.common.options import restart_strategy
 from penstock.common.options.checkpointing import INTERVAL, MODE
 from penstock.common.typeinfo import Types

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.coroutines import refuse_coroutines
+from penstock.common.calls.coroutines import refuse_coroutines
 from penstock.common.exception_deadline import repr_in_time
 from penstock.common.options.pipeline import COMMITTER_RETRIES
 from penstock.common.typeinfo import Types

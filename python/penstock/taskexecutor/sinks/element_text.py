@@ -10,8 +10,6 @@ from datetime import datetime
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.instant_text import instant_text
-from penstock.common.number_text import double_text, float_text
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -26,6 +24,8 @@ from penstock.common.typeinfo import (
     Types,
 )
 from penstock.common.types import Row
+from penstock.common.values.instant_text import instant_text
+from penstock.common.values.number_text import double_text, float_text
 from penstock.errors import SerializationError
 
 if TYPE_CHECKING:

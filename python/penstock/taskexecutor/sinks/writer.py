@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.coroutines import refuse_coroutines
+from penstock.common.calls.coroutines import refuse_coroutines
 from penstock.common.typeinfo import Types
 from penstock.connectors.committer import (
     END_OF_INPUT,

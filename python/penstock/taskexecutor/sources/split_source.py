@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from penstock.common.calls.coroutines import refuse_coroutines
 from penstock.common.configuration import Configuration
-from penstock.common.coroutines import refuse_coroutines
 from penstock.common.exception_deadline import repr_in_time
 from penstock.common.typeinfo import Types
 from penstock.connectors.split_source import InputStatus, SourceReader, SourceReaderContext

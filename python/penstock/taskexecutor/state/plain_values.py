@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from penstock.common.records import names_in
 from penstock.common.types import Row
+from penstock.common.values.records import names_in
 from penstock.taskexecutor.state.time_to_live import Aged
 
 

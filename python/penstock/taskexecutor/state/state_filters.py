@@ -7,7 +7,7 @@ import operator
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.names import nearest_hint
+from penstock.common.calls.names import nearest_hint
 from penstock.errors import WrongArgumentError
 from penstock.taskexecutor.state.plain_values import plain
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from penstock.common.accumulators import Accumulator
-from penstock.common.names import checked_name
+from penstock.common.calls.names import checked_name
 from penstock.errors import InvalidProgramError
 from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.messages import ACCUMULATOR_EXTENSION

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from penstock.common.instants import datetime_of
+from penstock.common.values.instants import datetime_of
 from penstock.graph.event_time_origins import emits_event_time
 from penstock.graph.wiring import DistributionPattern
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP

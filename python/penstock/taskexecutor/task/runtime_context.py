@@ -11,8 +11,8 @@ from penstock.common.accumulators import (
     IntCounter,
     LongCounter,
 )
+from penstock.common.calls.names import nearest_hint
 from penstock.common.distributed_cache import DistributedCache
-from penstock.common.names import nearest_hint
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
 from penstock.graph import operators

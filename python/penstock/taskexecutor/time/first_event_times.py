@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.instants import datetime_of
+from penstock.common.values.instants import datetime_of
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.errors import MessageTooLargeError
 from penstock.rpc.message import encode_message
 from penstock.rpc.messages import (

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from penstock.common.decoders import converter
+from penstock.common.values.decoders import converter
 from penstock.errors import ConfigurationError
 from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.job_credentials import JobCredentials  # noqa: TC001 (msgspec looks it up)

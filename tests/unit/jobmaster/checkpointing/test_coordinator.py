@@ -16,7 +16,7 @@ from penstock.checkpoint_storage.handles import (
     PartitionableState,
     TaskStateSnapshot,
 )
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
 from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus

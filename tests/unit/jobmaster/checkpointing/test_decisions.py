@@ -7,7 +7,7 @@ Goal: the scenarios of `CheckpointRequestDeciderTest`, `CheckpointFailureManager
 import dataclasses
 
 import pytest
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.jobmaster.checkpointing.failure_manager import CheckpointFailureManager
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
 from penstock.jobmaster.checkpointing.request_decider import (

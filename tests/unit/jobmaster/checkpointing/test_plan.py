@@ -4,7 +4,7 @@ Method: a scheduler brings the tasks of sources and maps, four each, to their st
 """
 
 import pytest
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.graph import partitioners
 from penstock.jobmaster.checkpointing.plan import NotPossibleError, plan_checkpoint
 from penstock.jobmaster.scheduling import actions as scheduling

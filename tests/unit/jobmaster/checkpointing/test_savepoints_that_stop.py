@@ -4,7 +4,7 @@ Method: as in `test_coordinator`.
 """
 
 import pytest
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.scheduling.states import ExecutionState

@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.errors import CorruptStreamError
 from penstock.network.data_type import DataType
 from penstock.network.events import (

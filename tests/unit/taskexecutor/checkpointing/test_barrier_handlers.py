@@ -6,7 +6,7 @@ Method: a scenario is fed channel by channel; a log records the requests to the 
 import random
 
 import pytest
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.network.events import Alignment, CheckpointBarrier
 from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker

@@ -18,7 +18,7 @@ from penstock.checkpoint_storage.handles import (
 )
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.common import Types
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.jobs.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import CorruptCheckpointError
 from penstock.network.data_type import DataType

@@ -1,6 +1,6 @@
 """PyFlink's conversions to Java: importable, so that a program which never calls them runs."""
 
-from penstock.common.jvm import refused_function
+from penstock.common.calls.jvm import refused_function
 
 _VALUES = "pass the Python value itself"
 _CLASSES = "there are no Java classes: write it in Python"

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.common.number_text import double_text
+from penstock.common.values.number_text import double_text
 from penstock.taskexecutor.operators.relational.batches import selected_rows, values_of
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.record_types import RecordTypeInfo, as_row_type
-from penstock.common.records import names_in, plain_fields, plain_values
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.types import Row
+from penstock.common.values.records import names_in, plain_fields, plain_values
 
 
 def change_row(kind: RowKind, record: Any) -> Row:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from penstock.common.names import checked_size
+from penstock.common.calls.names import checked_size
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from enum import Enum
     from typing import Self
 
-    from penstock.common.job_progress import JobProgress
+    from penstock.common.jobs.job_progress import JobProgress
 
 OperatorTotals: TypeAlias = "Mapping[tuple[bytes, str], Mapping[str, int]]"
 """Sums over the subtasks: by vertex id, operator name and metric name."""

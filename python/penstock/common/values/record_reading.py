@@ -6,11 +6,11 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.names import nearest_hint
 from penstock.common.composite_types import ListTypeInfo, MapTypeInfo, TupleTypeInfo
-from penstock.common.names import nearest_hint
 from penstock.common.record_types import EnumTypeInfo, RecordTypeInfo
-from penstock.common.records import is_record
 from penstock.common.types import Row
+from penstock.common.values.records import is_record
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from functools import lru_cache
 from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.calls.names import nearest_hint
 from penstock.common.exception_deadline import repr_in_time
-from penstock.common.names import nearest_hint
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
 

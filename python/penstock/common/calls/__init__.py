@@ -1,0 +1,1 @@
+"""Checks of a program's calls: arguments, names, and methods that do not exist."""

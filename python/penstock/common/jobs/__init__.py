@@ -1,0 +1,1 @@
+"""Contracts between a job's program and its cluster: gateway, progress, results, state."""

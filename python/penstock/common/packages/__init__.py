@@ -1,0 +1,1 @@
+"""Packages beyond penstock: those of extras, of stores, and jars, which need none."""

@@ -1,0 +1,1 @@
+"""Values of records: fields, changes, points of time, and their text."""
