@@ -17,6 +17,7 @@ pytest_plugins = [
     "support.own_process",
     "support.process_state",
     "support.shaking",
+    "support.shared_fork_servers",
     "support.unhurried_sources",
     "support.zones",
 ]

@@ -20,7 +20,6 @@ from penstock.common import Configuration, Encoder, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from penstock.errors import ConfigurationError, InvalidProgramError, NoResourceAvailableError
-from support.processes import children
 
 
 @pytest.fixture
@@ -30,7 +29,6 @@ def scratch(tmp_path, monkeypatch):
     folder.mkdir()
     yield folder
     assert sorted(folder.iterdir()) == []
-    assert children("penstock.taskexecutor") == []
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ from penstock.taskexecutor.worker.launch import LaunchSpec
 from support.patience import PATIENCE_S, eventually
 from support.processes import living
 
+pytestmark = pytest.mark.own_fork_server
+
 QUIET = {"logging.level": "WARNING"}
 
 

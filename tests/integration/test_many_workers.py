@@ -14,7 +14,10 @@ from penstock.per_job.per_job_cluster import PerJobCluster
 from support.patience import PATIENCE_S
 from support.processes import children
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone"),
+    pytest.mark.own_fork_server,
+]
 
 
 def own_processes():

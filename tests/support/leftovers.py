@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,8 @@ import pytest
 from support.patience import PATIENCE_S
 
 MARK = "PENSTOCK_TESTED_BY"
+#: Functions that return processes with the mark that several tests share.
+SHARED: list[Callable[[], set[int]]] = []
 
 
 def without_mark() -> dict[str, str]:
@@ -60,11 +63,12 @@ class Leftovers:
 
 
 def _processes() -> dict[int, str]:
-    """Return the commands of all processes with the mark."""
+    """Return the commands of all processes with the mark, except for those that tests share."""
     mark = f"{MARK}={os.getpid()}".encode()
+    shared = {os.getpid()}.union(*(pids() for pids in SHARED))
     found = {}
     for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+        if not folder.name.isdigit() or int(folder.name) in shared:
             continue
         # It may end meanwhile, or belong to another user; an ended process has no environment.
         with contextlib.suppress(OSError):
