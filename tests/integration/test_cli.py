@@ -170,6 +170,7 @@ def test_an_unmodified_pyflink_program_runs(tmp_path: Path) -> None:
 def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
     """From a savepoint of another run; ``penstock savepoint`` shows and deletes it."""
     counting = """
+        import time
         from penstock.common import Types, WatermarkStrategy
         from penstock.datastream import StreamExecutionEnvironment
         from penstock.datastream.connectors.number_seq import NumberSequenceSource
@@ -193,11 +194,13 @@ def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
                         raise
             print(path, sum(results) + first)
     """
-    end = 5_000_000
+    end = 100_000
+    # It would take minutes to reach its end.
+    slowly = counting.format(end=end, then="map(lambda n: time.sleep(0.01) or 1, Types.LONG())")
     program = counting.format(end=end, then="map(lambda n: 1, Types.LONG())")
     first = penstock_run(
         tmp_path,
-        textwrap.dedent(program) + textwrap.dedent(stopping).format(folder=tmp_path),
+        textwrap.dedent(slowly) + textwrap.dedent(stopping).format(folder=tmp_path),
         *("--target", "local"),
     )
     assert first.code == 0, first.err

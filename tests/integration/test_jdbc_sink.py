@@ -132,17 +132,24 @@ def test_temporary_errors_are_retried(tmp_path):
     assert database.execute("SELECT * FROM t") == [(1, "a")]
 
 
-@pytest.fixture
-def guarded(tmp_path):
-    """Yield a server that requires passwords, whose user "reads" has only read access."""
+@pytest.fixture(scope="module")
+def requiring_passwords():
     pytest.importorskip("psycopg")
     server = PostgresServer()
-    server.execute(TABLE)
     server.execute("CREATE ROLE reads LOGIN PASSWORD 'p w'")
-    server.execute("GRANT SELECT ON t TO reads")
     server.wants_passwords()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def guarded(requiring_passwords):
+    """Return a server that requires passwords, whose user "reads" has only read access."""
+    # Rights of "writes" end with the table.
+    for statement in ("DROP TABLE IF EXISTS t", "DROP ROLE IF EXISTS writes", TABLE):
+        requiring_passwords.execute(statement)
+    requiring_passwords.execute("GRANT SELECT ON t TO reads")
+    return requiring_passwords
 
 
 @pytest.mark.parametrize("driver", [None, "org.postgresql.Driver", "psycopg", "psycopg2"])
