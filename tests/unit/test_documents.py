@@ -9,6 +9,7 @@ options, which are checked.  ``py spark`` needs Spark: see e2e/test_guide_on_spa
 import ast
 import re
 import shlex
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -141,9 +142,18 @@ def test_tests_that_the_guide_names_exist() -> None:
     assert missing == []
 
 
+@pytest.fixture(scope="module")
+def common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of all examples: workers of one folder are forked from one server."""
+    return tmp_path_factory.mktemp("examples")
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("example", examples("python"))
-def test_example_runs(example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_example_runs(example: str, monkeypatch: pytest.MonkeyPatch, common_folder: Path) -> None:
+    for left in common_folder.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    monkeypatch.chdir(common_folder)
     monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "local")
     exec(compile(example, "example", "exec"), {"__name__": "__main__"})
 
