@@ -1,4 +1,4 @@
-"""Spark's data as sources, in the scenarios of all sources: ``python … FOLDER``.
+"""Spark's data as sources, in scenarios of all sources: ``python … FOLDER SCENARIO…``.
 
 Spark writes the numbers; the jobs run in this process, where they can be delayed, and in separate
 workers, one of which is killed.
@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from e2e.spark_jobs import LIGHT_JVMS
 from penstock.common import Configuration, Duration, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.spark.streams import read_batches, write_batches
@@ -77,13 +78,13 @@ SCENARIOS = {
 
 def main():
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = spark.getOrCreate()
+    spark = spark.config(map=LIGHT_JVMS).getOrCreate()
     left_folders(spark, Path(sys.argv[1], "folders"))
     for source in (frame, batches):
-        for name, scenario in SCENARIOS.items():
+        for name in sys.argv[2:]:
             at = Path(sys.argv[1], source.__name__, name)
             at.mkdir(parents=True)
-            scenario(source(spark, at), at, ends=source is frame)
+            SCENARIOS[name](source(spark, at), at, ends=source is frame)
             print(source.__name__, name, flush=True)
 
 

@@ -209,11 +209,15 @@ def test_slots_are_spread_over_the_places_there_are(on_one_spark: dict[str, str]
     assert on_one_spark["tells_processes"].splitlines() == ["[1, 2]"]
 
 
-def test_killed_worker_fails_the_job(on_one_spark: dict[str, str], tmp_path: Path) -> None:
+def test_killed_worker_fails_the_job(on_one_spark: dict[str, str]) -> None:
+    assert "is lost" in on_one_spark["loses_a_worker"]
+
+
+@pytest.mark.slow
+def test_killed_worker_of_a_cluster_fails_the_job(tmp_path: Path) -> None:
     outcome = program("loses_a_worker", MASTERS[1], tmp_path)
     assert outcome.code == 0, outcome.err
-    for said in (outcome.out, on_one_spark["loses_a_worker"]):
-        assert "is lost" in said
+    assert "is lost" in outcome.out
 
 
 def test_a_stage_that_spark_gives_up_is_a_lost_worker(on_one_spark: dict[str, str]) -> None:
@@ -278,6 +282,7 @@ SPARK_ENCRYPTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("master", "options"),
     [

@@ -111,7 +111,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("parallelism", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_results_are_those_of_rows(program, parallelism):
     if parallelism == 2 and program is PROGRAMS["keyed"]:
         pytest.skip("the order within a key depends on the source's subtasks")

@@ -125,6 +125,7 @@ def vertex(page, name):
     return page.page.locator(".vertex").filter(has_text=name)
 
 
+@pytest.mark.slow
 def test_the_graph_shows_what_every_vertex_is_at(shown):
     """Names are shown as text, whatever their characters, and the figures update by themselves."""
     assert shown.page.locator(".vertex").count() == 3
@@ -193,6 +194,7 @@ def test_records_on_an_edge_are_shown_when_somebody_asks(shown):
     panel.wait_for(state="detached")
 
 
+@pytest.mark.slow
 def test_the_state_of_a_key_is_looked_up(shown, watched):
     client, job_id = watched
     names = {v["name"]: v["id"] for v in client.get(f"/jobs/{job_id}")["vertices"]}
@@ -231,6 +233,7 @@ def test_checkpoints_with_the_times_of_each_subtask(shown):
     shown.sees(r"completed.* ms", "section.panel td, section.panel tr")
 
 
+@pytest.mark.slow
 def test_failures_show_the_line_of_the_program(shown):
     shown.page.get_by_role("link", name=re.compile("Exceptions")).click()
     shown.sees("ArithmeticError: once & <only>", "h3")
@@ -266,6 +269,7 @@ TABLE_OF_VERTICES = """() => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_every_screen(size, scheme, browser, watched):
@@ -349,6 +353,7 @@ def test_a_graph_of_300_vertices_can_be_read(browser, watched):
     page.close()
 
 
+@pytest.mark.slow
 def test_the_page_explains_a_missing_token(browser, watched):
     client, _ = watched
     page = Page(browser, client).open("", token="0" * 48)

@@ -51,11 +51,13 @@ def oracle(folder):
     found.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_plain_loop_has_the_result_of_duckdb(folder, oracle, query):
     assert difference(query, loops.LOOPS[query](folder), oracle.rows(query)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", frames.FRAMES)
 def test_polars_has_the_result_of_duckdb(folder, oracle, query):
     assert difference(query, frames.rows(query, folder), oracle.rows(query)) is None

@@ -182,6 +182,7 @@ def test_a_session_its_jobs_and_its_logs(machine):
     assert Path(started["log"]).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_a_job_of_spark(machine):

@@ -145,6 +145,7 @@ def starts_new_attempts_empty(monkeypatch):
     monkeypatch.setattr(Execution, "take_state", lambda self: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "defect",
     [

@@ -169,6 +169,7 @@ def forgets_to_tell_of_cancellation(monkeypatch):
     monkeypatch.setattr(TaskExecutorCommands, "cancel_task", lambda self, action: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "defect",
     [

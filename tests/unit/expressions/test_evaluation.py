@@ -14,11 +14,13 @@ from support.evaluation.sources import PLACES
 CASES = 6_000
 SEED = "penstock"
 PARTS = 6
+#: `make test` runs a third of the cases.
+ALL_PARTS = [pytest.param(part, marks=[pytest.mark.slow] * (part >= 2)) for part in range(PARTS)]
 
 pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime evaluates")
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", ALL_PARTS)
 def test_generated_functions_give_what_they_give_in_plain_python(part):
     comparisons = 0
     numbers = range(part, CASES, PARTS)
