@@ -30,6 +30,7 @@ def test_state_survives_the_death_of_workers(runtime, mode, kinds):
     run([*command, "--kind", *kinds], runtime)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("faults", "seed", "jobs"),
     [

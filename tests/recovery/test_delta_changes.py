@@ -34,6 +34,7 @@ def write(path, version):
     deltalake.write_deltalake(path, pa.table({"n": numbers}), mode="append")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("runtime", "how"), [("native", "kill"), ("pure", "raise")])
 def test_every_row_once_though_workers_are_killed(tmp_path, monkeypatch, runtime, how):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)

@@ -31,6 +31,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("runtime", "backend"), [("native", "hashmap"), ("pure", "hashmap"), ("native", "rocksdb")]

@@ -20,6 +20,7 @@ class FailingSink(IcebergSink):
         return FailingCommitter(super().create_committer(context), self.fate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_every_row_once_though_workers_are_killed(tmp_path, monkeypatch, runtime):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)

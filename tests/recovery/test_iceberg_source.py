@@ -20,6 +20,7 @@ def append(table, part):
     table.append(pa.table({"n": range(part * ROWS, (part + 1) * ROWS)}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_every_row_once_though_workers_are_killed(tmp_path, monkeypatch, runtime):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)

@@ -71,6 +71,7 @@ def test_the_driver_keeps_checkpoints_although_a_directory_is_named(tmp_path, ba
     assert not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_state_of_many_slices_is_exact_after_failures(tmp_path, monkeypatch):
     """F7: snapshots that take many slices, between which elements change the state.
 

@@ -1,4 +1,4 @@
-"""Each test that tests/README.md names for a mechanism exists, and each connector has one."""
+"""`make test` runs each test that tests/README.md names for a mechanism; each connector has one."""
 
 import ast
 import re
@@ -44,11 +44,26 @@ STATES = {
     "AggregatingStateDescriptor": "aggregating state",
 }
 
+#: Files that `make test-yarn` runs.
+OF_YARN = {"e2e/test_yarn.py"}
+
 
 @cache
 def functions_of(path: str) -> set[str]:
+    """Return the tests of a file, without those that `make test` leaves out."""
     tree = ast.parse((TESTS / path).read_text())
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if any(isinstance(node, ast.Assign) and _is_slow(node.value) for node in tree.body):
+        assert path in OF_YARN
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not any(map(_is_slow, node.decorator_list))
+    }
+
+
+def _is_slow(marks: ast.expr) -> bool:
+    listed = marks.elts if isinstance(marks, ast.List) else [marks]
+    return "pytest.mark.slow" in map(ast.unparse, listed)
 
 
 @pytest.mark.parametrize(("path", "test"), [pytest.param(*row[1:], id=row[0]) for row in INDEX])
