@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.table.catalog import CatalogBaseTable
+    from penstock.table.resolved_schema import Column
     from penstock.table.sql.statements import Alter, ColumnDefinition, CreateTable
 
 
@@ -61,6 +62,32 @@ def declared_schema(statement: CreateTable) -> Schema:
         name = statement.key_name or f"PK_{'_'.join(statement.primary_key)}"
         key = name, tuple(statement.primary_key)
     return with_key_not_null(Schema(columns, watermarks, key))
+
+
+def schema_of_query(schema: Schema, statement: CreateTable, columns: Sequence[Column]) -> Schema:
+    """Return the schema of CREATE TABLE … AS SELECT.
+
+    As in Flink, the declared columns that the query lacks come first.
+
+    Args:
+        schema: The declared columns, watermark and key.
+        statement: The statement.
+        columns: The columns of the query.
+
+    Raises:
+        ValidationException: The statement names other columns than the query has.
+    """
+    found = {column.name: DeclaredColumn(column.name, column.data_type) for column in columns}
+    names = statement.query_columns or tuple(found)
+    if set(names) != set(found) or len(names) != len(found):
+        raise ValidationException(
+            f"The columns in front of AS SELECT must be those of the query in any order: got "
+            f"{', '.join(names)}, the query has {', '.join(found)}"
+        )
+    declared = {column.name: column for column in schema.columns}
+    merged = [column for column in schema.columns if column.name not in found]
+    merged += [declared.get(name, found[name]) for name in names]
+    return Schema(merged, schema.watermark_specs, schema.primary_key)
 
 
 def with_key_not_null(schema: Schema) -> Schema:

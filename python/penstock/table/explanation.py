@@ -9,7 +9,13 @@ from penstock.table.connectors.interfaces import TableSource
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.job import TableJobs, check_changes
 from penstock.table.plan import nodes as n
-from penstock.table.plan.changelog import Changelog, kinds_text, new_rows_only, with_readers
+from penstock.table.plan.changelog import (
+    Changelog,
+    kinds_text,
+    new_rows_only,
+    shown_with_new_rows_only,
+    with_readers,
+)
 from penstock.table.plan.translation import translate
 from penstock.table.pruning import pruned
 from penstock.table.sharing import consumers
@@ -33,10 +39,12 @@ def explained(jobs: TableJobs, nodes: Sequence[Node], details: Sequence[Any]) ->
     _check(context, nodes)
     plain = "\n".join(n.explain_tree(node) for node in nodes)
     plans = pruned(nodes, is_streaming=is_streaming, settings=context.settings)
-    results = with_readers(
-        (node, node.input) if isinstance(node, n.Sink) else (None, node) for node in plans
-    )
-    changelog = Changelog(is_streaming=is_streaming, new_rows_only=new_rows_only(results))
+    sinks = [node for node in plans if isinstance(node, n.Sink)]
+    short = new_rows_only(with_readers((sink, sink.input) for sink in sinks))
+    for query in plans:
+        if not isinstance(query, n.Sink):
+            short += shown_with_new_rows_only(query)
+    changelog = Changelog(is_streaming=is_streaming, new_rows_only=short)
     trees = _Trees(changelog if shows_kinds else None)
     physical = "\n".join(trees.text(node) for node in plans)
     parts = [

@@ -207,7 +207,6 @@ class WindowGroupedTable:
             time.index,
             sizes,
             partition=partition,
-            is_group_window=True,
             has_nullable_bounds=True,
             has_nullable_time=True,
             takes_plain_time=not table.environment.planner.is_streaming,

@@ -100,7 +100,7 @@ def like_rules(like: LikeClause) -> dict[str, str]:
 
 
 def _columns(table: CatalogBaseTable, base: Schema, rules: dict[str, str]) -> list[Any]:
-    own = {column.name for column in table.schema.columns}
+    own = {column.name: column for column in table.schema.columns}
     columns = []
     for column in base.columns:
         part = "GENERATED" if column.is_computed else "METADATA"
@@ -111,9 +111,10 @@ def _columns(table: CatalogBaseTable, base: Schema, rules: dict[str, str]) -> li
                 raise ValidationException(
                     f"A column named '{column.name}' already exists in the base table"
                 )
+            columns.append(own.pop(column.name))
             continue
         columns.append(column)
-    return [*columns, *table.schema.columns]
+    return [*columns, *own.values()]
 
 
 def _one_of(what: str, part: str, rules: dict[str, str], base: Any, own: Any) -> Any:

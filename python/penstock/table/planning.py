@@ -16,7 +16,7 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.binder import Binder
 from penstock.table.plan.context import PlanningContext
-from penstock.table.plan.schema import Field, Schema
+from penstock.table.plan.schema import Field, Schema, without_time
 from penstock.table.resolved_schema import (
     ComputedColumn,
     MetadataColumn,
@@ -125,6 +125,16 @@ class Planner:
         if table.is_view:
             return schema_of_node(self._view(table))
         return resolve_schema(table.schema, self.context())
+
+    def shown(self, schema: ResolvedSchema) -> ResolvedSchema:
+        """Return a schema as programs see it: in batch mode, Flink has no event-time attributes."""
+        if self.is_streaming:
+            return schema
+        columns = [
+            c.copy(without_time(c.data_type)) if getattr(c.data_type, "is_rowtime", False) else c
+            for c in schema.columns
+        ]
+        return ResolvedSchema(columns, schema.watermark_specs, schema.primary_key)
 
     # Tables -----------------------------------------------------------------------------------
 

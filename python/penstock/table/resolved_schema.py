@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.exceptions import ValidationException
-from penstock.table.quoting import escaped
+from penstock.table.quoting import escaped, quoted
 from penstock.table.schema import DeclaredColumn, DeclaredWatermark, Schema
 from penstock.table.types import DataType, RowField, RowType
 
@@ -288,8 +288,8 @@ class UniqueConstraint(Constraint):
 
     def as_summary_string(self) -> str:
         """Return the constraint as in CREATE TABLE."""
-        quoted = ", ".join(f"`{column}`" for column in self.columns)
-        return f"CONSTRAINT `{self.name}` PRIMARY KEY ({quoted}) NOT ENFORCED"
+        columns = ", ".join(map(quoted, self.columns))
+        return f"CONSTRAINT {quoted(self.name)} PRIMARY KEY ({columns}) NOT ENFORCED"
 
 
 class ResolvedSchema:

@@ -46,6 +46,7 @@ def resolve_schema(schema: Schema, context: PlanningContext) -> ResolvedSchema:
             watermark or the primary key is invalid: columns of a key are NOT NULL.
     """
     _check_duplicates([column.name for column in schema.columns])
+    _check_metadata_keys(schema)
     base = [_stored_column(c) for c in schema.columns if not c.is_computed]
     scope = Scope.of(PlanSchema(tuple(Field(c.name, c.data_type) for c in base)))
     by_name = {column.name: column for column in base}
@@ -73,6 +74,21 @@ def _check_duplicates(names: list[str]) -> None:
         raise ValidationException(
             f"Schema must not contain duplicate column names. Found duplicates: {twice}"
         )
+
+
+def _check_metadata_keys(schema: Schema) -> None:
+    columns: dict[str, str] = {}
+    for column in schema.columns:
+        if not column.is_metadata:
+            continue
+        key = column.metadata_key or column.name
+        if key in columns:
+            raise ValidationException(
+                f"The column `{columns[key]}` and `{column.name}` in the table are both from the "
+                f"same metadata key '{key}'. Please specify one of the columns as the metadata "
+                "column and use the computed column syntax to specify the others."
+            )
+        columns[key] = column.name
 
 
 def _stored_column(column: DeclaredColumn) -> Column:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.exceptions import ValidationException
 from penstock.table.functions.type_rules import serializable
-from penstock.table.quoting import escaped
+from penstock.table.quoting import dotted, escaped, quoted
 from penstock.table.table_result import StaticResult, TextResult
 from penstock.table.types import DataTypes
 
@@ -88,7 +88,9 @@ def table_text(
             "creates it"
         )
     parts = [column_text(column) for column in schema.columns]
-    parts += [f"WATERMARK FOR `{w.rowtime_attribute}` AS {w.text}" for w in schema.watermark_specs]
+    parts += [
+        f"WATERMARK FOR {quoted(w.rowtime_attribute)} AS {w.text}" for w in schema.watermark_specs
+    ]
     if schema.primary_key is not None:
         parts.append(schema.primary_key.as_summary_string())
     columns = ",\n".join(f"  {part}" for part in parts)
@@ -99,7 +101,7 @@ def table_text(
     if table.distribution:
         lines.append(table.distribution)
     if table.partition_keys:
-        keys = ", ".join(f"`{key}`" for key in table.partition_keys)
+        keys = ", ".join(quoted(key) for key in table.partition_keys)
         lines.append(f"PARTITIONED BY ({keys})")
     if table.options:
         lines.append(_with_options(table.options))
@@ -109,7 +111,7 @@ def table_text(
 def column_text(column: Column) -> str:
     """Format a column as in CREATE TABLE."""
     extras = column.explain_extras()
-    parts = [f"`{column.name}`"]
+    parts = [quoted(column.name)]
     if extras is None or not extras.startswith("AS "):
         parts.append(serializable(column.data_type))
     if extras is not None:
@@ -137,7 +139,7 @@ def created_view(
             f"SHOW CREATE VIEW is only supported for views of SQL, but "
             f"{identifier.as_summary_string()} {what}"
         )
-    columns = ",\n".join(f"  `{name}`" for name in schema.get_column_names())
+    columns = ",\n".join(f"  {quoted(name)}" for name in schema.get_column_names())
     temporary = "TEMPORARY " if is_temporary else ""
     comment = "" if not table.comment else f"COMMENT '{escaped(table.comment)}'\n"
     text = (
@@ -165,7 +167,7 @@ def like_pattern(text: str, *, is_insensitive: bool) -> re.Pattern[str]:
 
 def created_catalog(name: str, options: Mapping[str, str], comment: str | None) -> TextResult:
     """Return the statement that creates a catalog."""
-    lines = [f"CREATE CATALOG `{name}`"]
+    lines = [f"CREATE CATALOG {quoted(name)}"]
     if comment:
         lines.append(f"COMMENT '{escaped(comment)}'")
     given = options or {"type": "generic_in_memory"}
@@ -180,7 +182,7 @@ def _with_options(options: Mapping[str, str]) -> str:
 
 def created_function(path: Sequence[str], function: CatalogFunction) -> TextResult:
     """Return the statement that creates a function."""
-    name = ".".join(f"`{part}`" for part in path)
+    name = dotted(path)
     return TextResult(
         "result",
         f"CREATE FUNCTION {name} AS '{function.class_name}' LANGUAGE {function.language}\n",

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import exceptions as errors
 from penstock.table import show
-from penstock.table.alteration import altered, declared_schema, with_key_not_null
+from penstock.table.alteration import (
+    altered,
+    declared_schema,
+    schema_of_query,
+    with_key_not_null,
+)
 from penstock.table.catalog import (
     CatalogBaseTable,
     CatalogDatabase,
@@ -224,7 +229,9 @@ class StatementExecution:
         if query is None or not is_new:
             return OkResult()
         name = identifier.as_summary_string()
-        return self._jobs.insert([sink_node(name, query, self._planner.resolved(table), sink)])
+        written = self._planner.resolved(table)
+        node = sink_node(name, query, written, sink, columns=query.schema.names)
+        return self._jobs.insert([node])
 
     def created_table(self, text: str) -> CatalogBaseTable:
         """Return the table of a CREATE TABLE, without adding it to a catalog."""
@@ -250,13 +257,7 @@ class StatementExecution:
                 base = self._planner.resolved(source).declaration()
             return liked_table(table, source, base, statement.like)
         if query is not None:
-            columns = [
-                DeclaredColumn(column.name, column.data_type)
-                for column in schema_of_node(query).columns
-            ]
-            known = {column.name for column in schema.columns}
-            merged = [*schema.columns, *(c for c in columns if c.name not in known)]
-            made = Schema(merged, schema.watermark_specs, schema.primary_key)
+            made = schema_of_query(schema, statement, schema_of_node(query).columns)
             return replace(table, schema=with_key_not_null(made))
         return table
 
@@ -292,7 +293,7 @@ class StatementExecution:
                 f"Tables or views with the identifier '{identifier.as_summary_string()}' doesn't "
                 "exist"
             )
-        return show.described(self._planner.resolved(table))
+        return show.described(self._planner.shown(self._planner.resolved(table)))
 
     def _described_function(self, path: s.Path) -> TableResult:
         function = self._catalogs.catalog_function(path)
@@ -360,7 +361,7 @@ class StatementExecution:
     def _columns(self, statement: s.Show) -> TableResult:
         identifier = self._catalogs.identifier(statement.path)
         table = self._catalogs.table(identifier)
-        found = show.described(self._planner.resolved(table))
+        found = show.described(self._planner.shown(self._planner.resolved(table)))
         if statement.pattern is None:
             return found
         pattern = show.like_pattern(statement.pattern, is_insensitive=statement.is_insensitive)

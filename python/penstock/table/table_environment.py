@@ -532,8 +532,8 @@ class TableEnvironment(PlanMethods, MissingMethods):
         if table._path is not None and not table._path.startswith("UnnamedTable$"):
             found = self.catalogs.find_table(self.catalogs.identifier(parsed_path(table._path)))
             if found is not None and not found.is_view:
-                return self.planner.resolved(found)
-        return schema_of_node(table.plan_node)
+                return self.planner.shown(self.planner.resolved(found))
+        return self.planner.shown(schema_of_node(table.plan_node))
 
     def pipeline(
         self, table: PlannedTable, target: str | TableDescriptor, overwrite: bool

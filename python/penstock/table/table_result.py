@@ -88,6 +88,9 @@ class TableResult:
         time_zone: The session's time zone.
     """
 
+    #: The cell that ``print`` shows for NULL.
+    _null = NULL
+
     def __init__(
         self,
         names: Sequence[str],
@@ -148,20 +151,22 @@ class TableResult:
     def _cells(self, rows: CloseableIterator) -> Iterator[list[str]]:
         for row in rows:
             cells = [
-                NULL if value is None else cell_text(value, kind, self._zone)
+                self._null if value is None else cell_text(value, kind, self._zone)
                 for value, kind in zip(row, self._types, strict=True)
             ]
             yield [str(row.get_row_kind()), *cells] if self._is_streaming else cells
 
 
 class StaticResult(TableResult):
-    """Rows that are available without a job.
+    """Rows that are available without a job; ``print`` leaves the cells of NULL empty.
 
     Args:
         names: The names of the columns.
         data_types: Their types.
         rows: The values of the rows.
     """
+
+    _null = ""
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
+from penstock.table.types import TimeAttribute
 from unit.table.running import HarnessTable, run, settled
 
 
@@ -118,3 +119,21 @@ def test_an_empty_group_by_has_one_row_without_rows():
     table = HarnessTable.of("e", a=types.IntType())
     made = run("SELECT COUNT(*) FROM e GROUP BY ()", [table], [("e", [])], is_streaming=False)
     assert made == [(0, (0,))]
+
+
+def test_uneven_hops_overlap():
+    """In a stream, their rows may be ranked or joined, but not aggregated."""
+    begin = datetime.datetime(2020, 1, 1)
+    table = HarnessTable.of(
+        "t", ts=types.TimestampType(3).with_time_attribute(TimeAttribute.ROWTIME)
+    )
+    windowed = "TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND))"
+    rows = [(begin + datetime.timedelta(seconds=second),) for second in (1, 7)]
+    for selected, grouped, is_streaming in (
+        ("window_start", "", True),
+        ("window_start, COUNT(*)", "GROUP BY window_start, window_end", False),
+    ):
+        sql = f"SELECT {selected} FROM {windowed} {grouped}"
+        found = run(sql, [table], [("t", rows)], is_streaming=is_streaming)
+        starts = sorted((start - begin).total_seconds() for _, (start, *_) in found)
+        assert starts == ([-8, -4, 0, 0, 4] if is_streaming else [-8, -4, 0, 4])

@@ -3,8 +3,11 @@
 import pytest
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.alteration import declared_schema, schema_of_query
 from penstock.table.errors import SqlParserException
 from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.resolved_schema import PhysicalColumn
+from penstock.table.sql.parsing import parse_statement
 from penstock.table.types import DataTypes
 from penstock.table.udf import udf
 
@@ -122,6 +125,7 @@ def test_like_takes_parts_of_another_table(tables):
         ("a STRING, WATERMARK FOR a AS a", "TIMESTAMP"),
         ("a INT, WATERMARK FOR ts AS ts", "'ts'"),
         ("a INT, b AS c + 1", "computed column 'b'"),
+        ("a INT METADATA, b INT METADATA FROM 'a'", "same metadata key 'a'"),
     ],
 )
 def test_wrong_definitions(tables, columns, message):
@@ -410,3 +414,85 @@ def test_the_plugin_of_a_replication_slot_has_two_names(tables, option):
     assert tables.sql_query("SELECT * FROM t")
     with pytest.raises(ValidationException, match=f"'wal2json' for option '{option}'"):
         tables.sql_query("SELECT * FROM u")
+
+
+@pytest.mark.parametrize(
+    ("columns", "written"),
+    [
+        ("", ["id", "name"]),
+        ("(id BIGINT, twice AS id * 2, extra STRING)", ["twice", "extra", "id", "name"]),
+        ("(name, id)", ["name", "id"]),
+    ],
+)
+def test_columns_in_front_of_a_query(columns, written):
+    text = (
+        f"CREATE TABLE made {columns} WITH ('connector' = 'print') AS SELECT 1 AS id, 'a' AS name"
+    )
+    statement = parse_statement(text)
+    query = [PhysicalColumn("id", DataTypes.INT()), PhysicalColumn("name", DataTypes.STRING())]
+    found = schema_of_query(declared_schema(statement), statement, query)
+    assert [column.name for column in found.columns] == written
+
+
+@pytest.mark.parametrize("columns", ["name", "name, id INT", "name, id, more"])
+def test_names_in_front_of_a_query_are_all_of_its_columns(tables, columns):
+    with pytest.raises(TableException):
+        tables.execute_sql(
+            f"CREATE TABLE made ({columns}) WITH ('connector' = 'blackhole') AS "
+            "SELECT 1 AS id, 'a' AS name"
+        )
+
+
+def test_names_without_types_are_those_of_a_query(tables):
+    with pytest.raises(SqlParserException, match="column 'a' needs a type") as caught:
+        tables.execute_sql("CREATE TABLE t (a, b INT) WITH ('connector' = 'blackhole')")
+    line, mark = str(caught.value).splitlines()[-2:]
+    assert line[mark.index("^") :].startswith("a, b INT")
+
+
+def test_event_time_is_no_attribute_in_batch_mode():
+    tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    tables.execute_sql(
+        "CREATE TABLE t (ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts) "
+        "WITH ('connector' = 'datagen')"
+    )
+    shown = [row[1] for row in _rows(tables.execute_sql("DESCRIBE t"))]
+    assert shown == ["TIMESTAMP(3)", "TIMESTAMP_LTZ(3) *PROCTIME*"]
+    windowed = tables.sql_query(
+        "SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR))"
+    )
+    for table in (tables.from_path("t"), windowed):
+        assert "ROWTIME" not in str(table.get_resolved_schema())
+
+
+def test_describe_prints_nothing_for_null(tables, capsys):
+    tables.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'datagen')")
+    tables.execute_sql("DESCRIBE t").print()
+    assert "|    a |  INT | TRUE |     |        |           |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("DOUBLE PRECISION", "DOUBLE"),
+        ("CHAR VARYING(3)", "VARCHAR(3)"),
+        ("CHARACTER VARYING", "STRING"),
+        ("ARRAY<ROW<x DOUBLE PRECISION>>", "ARRAY<ROW<`x` DOUBLE>>"),
+    ],
+)
+def test_names_of_types_may_have_two_words(tables, name, kind):
+    tables.execute_sql(f"CREATE TABLE t (a {name}) WITH ('connector' = 'datagen')")
+    assert _rows(tables.execute_sql("DESCRIBE t"))[0][1] == kind
+
+
+def test_a_column_that_like_overwrites_keeps_its_place(tables):
+    tables.execute_sql("CREATE TABLE t (a INT, b AS a, c INT) WITH ('connector' = 'datagen')")
+    tables.execute_sql("CREATE TABLE u (b AS a + 1) LIKE t (OVERWRITING GENERATED)")
+    assert [row[0] for row in _rows(tables.execute_sql("DESCRIBE u"))] == ["a", "b", "c"]
+
+
+def test_names_with_backticks_are_shown_so_that_they_can_be_read(tables):
+    tables.execute_sql("CREATE TABLE t (`a``b` INT) WITH ('connector' = 'datagen')")
+    (shown,) = _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0]
+    tables.execute_sql(shown.replace("`t`", "`u`"))
+    assert tables.from_path("u").get_schema().get_field_names() == ["a`b"]

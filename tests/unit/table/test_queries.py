@@ -27,6 +27,7 @@ RANKED = (
     "SELECT k, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {order}) AS rn "
     "FROM orders) WHERE rn {limit}"
 )
+UNEVEN = "TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND))"
 WINDOWED = "SELECT * FROM TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
 
 
@@ -196,6 +197,7 @@ def test_invalid_queries_name_what_is_wrong(sql, words):
         ("SELECT SUM(n) OVER (PARTITION BY k) FROM orders", "ORDER BY"),
         ("SELECT LEAD(n) OVER (ORDER BY ts) FROM orders", "LEAD"),
         ("SELECT id FROM orders ORDER BY n", "LIMIT"),
+        (f"SELECT COUNT(*) FROM {UNEVEN} GROUP BY window_start, window_end", "multiple of slide"),
         (RANKED.format(order="n", limit="> 2"), "rn <= 10"),
     ],
 )

@@ -16,6 +16,8 @@ _ALL = frozenset((n.INSERT, n.UPDATE_BEFORE, n.UPDATE_AFTER, n.DELETE))
 _INSERTS = frozenset((n.INSERT,))
 #: The nodes whose operators can leave out UPDATE_BEFORE; projections pass on what they get.
 _LEAVE_OUT = (n.Scan, n.Aggregate, n.Rank, n.Deduplicate)
+#: The nodes of a query without an insertion that ``explain`` shows without UPDATE_BEFORE.
+_SHOWN_WITHOUT = (*_LEAVE_OUT, n.Join, n.SetOperation, n.Sort, n.Over)
 
 
 class Changelog:
@@ -100,11 +102,22 @@ class Changelog:
         return _ALL
 
 
-def new_rows_only(plans: Iterable[tuple[Node, bool]]) -> list[Node]:
+def shown_with_new_rows_only(query: Node) -> list[Node]:
+    """Return the nodes that ``explain`` shows without UPDATE_BEFORE, as Flink does for a query.
+
+    A job that collects the result has such rows.
+    """
+    return new_rows_only([(query, False)], _SHOWN_WITHOUT)
+
+
+def new_rows_only(
+    plans: Iterable[tuple[Node, bool]], leave_out: tuple[type[Node], ...] = _LEAVE_OUT
+) -> list[Node]:
     """Return the nodes that leave out UPDATE_BEFORE, since no consumer reads such rows.
 
     Args:
         plans: All plans of a job, and for each whether rows of that kind of its result are read.
+        leave_out: The types of nodes that can leave them out.
     """
     read: dict[int, Node] = {}
     unread: dict[int, Node] = {}
@@ -118,9 +131,7 @@ def new_rows_only(plans: Iterable[tuple[Node, bool]]) -> list[Node]:
         # A filter may pass the old row of an update and drop the new one: it is a deletion then.
         is_read |= not isinstance(node, n.Project) or isinstance(node.input, n.Filter)
         left += ((child, is_read) for child in node.inputs)
-    return [
-        node for key, node in unread.items() if key not in read and isinstance(node, _LEAVE_OUT)
-    ]
+    return [node for key, node in unread.items() if key not in read and isinstance(node, leave_out)]
 
 
 def with_readers(plans: Iterable[tuple[n.Sink | None, Node]]) -> list[tuple[Node, bool]]:

@@ -85,7 +85,7 @@ class GroupWindows:
             partition = tuple(key.index for key in others if isinstance(key, e.Column))
         made = window_table_function(
             node, cast("Any", self._kind), arguments[0].index, sizes[:wanted], offset_ms=offset,
-            partition=partition, is_group_window=True,
+            partition=partition,
             has_nullable_time=True, takes_plain_time=not self._binder.context.is_streaming,
         )  # fmt: skip
         width = len(node.schema)

@@ -13,7 +13,11 @@ from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
 from penstock.table.plan.schema import Schema
-from penstock.table.plan.windows import window_columns
+from penstock.table.plan.windows import (
+    refuse_uneven_hops,
+    window_columns,
+    window_function_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -233,6 +237,8 @@ def check(node: Node, *, is_streaming: bool) -> None:
         return
     if isinstance(node, n.Over):
         _check_over(node)
+    if isinstance(node, n.WindowAggregate):
+        refuse_uneven_hops(window_function_of(node.input))
     if isinstance(node, n.Sort) and node.order and node.limit is None:
         is_ascending = orders_sort_by_time(node)
         if not is_ascending:

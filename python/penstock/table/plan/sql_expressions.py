@@ -13,6 +13,7 @@ from penstock.table.functions.casts import parse_date, parse_time, parse_timesta
 from penstock.table.functions.logic import make_case, null
 from penstock.table.plan import expressions as e
 from penstock.table.plan.binder import Binder, interval, literal, refuse
+from penstock.table.plan.null_literals import has_type
 from penstock.table.plan.quantifiers import COMPARISONS, quantified
 from penstock.table.plan.relations import with_nullability
 from penstock.table.sql.parsing import place_of
@@ -143,7 +144,8 @@ class SqlExpressions:
         return literal(bool(tree.this))
 
     def _bind_null(self, tree: exp.Null) -> Expression:
-        del tree
+        if not has_type(tree):
+            raise ValidationException("Illegal use of 'NULL': it has no type; use CAST(NULL AS …)")
         return null()
 
     def _bind_interval(self, tree: exp.Interval) -> Expression:
@@ -345,6 +347,10 @@ class SqlExpressions:
             results.append(self.bind(branch.args["true"]))
         default = tree.args.get("default")
         results.append(null() if default is None else self.bind(default))
+        if all(isinstance(result.type, types.NullType) for result in results):
+            raise ValidationException(
+                "ELSE clause or at least one THEN clause must be non-NULL: use CAST(NULL AS …)"
+            )
         return make_case(conditions, results)
 
     def _bind_bracket(self, tree: exp.Bracket) -> Expression:

@@ -98,7 +98,6 @@ def window_table_function(
     *,
     offset_ms: int = 0,
     partition: tuple[int, ...] = (),
-    is_group_window: bool = False,
     has_nullable_bounds: bool = False,
     has_nullable_time: bool = False,
     takes_plain_time: bool = False,
@@ -113,8 +112,6 @@ def window_table_function(
             and size; CUMULATE's step and largest size; SESSION's gap.
         offset_ms: The offset of the windows.
         partition: The positions of the columns that partition sessions.
-        is_group_window: Whether it represents a window of GROUP BY, whose size need not be a
-            multiple of the slide.
         has_nullable_bounds: Whether window_start and window_end have nullable types.
         has_nullable_time: Whether window_time has a nullable type.
         takes_plain_time: Whether a timestamp that is not a time attribute will do, as in batch
@@ -137,11 +134,10 @@ def window_table_function(
     size = sizes[0]
     if kind in ("HOP", "CUMULATE"):
         slide, size = sizes
-        if size % slide and not is_group_window:
-            what = "slide" if kind == "HOP" else "step"
+        if kind == "CUMULATE" and size % slide:
             raise TableException(
-                f"{kind} table function based aggregate requires size must be an integral multiple "
-                f"of {what}, but got size {size} ms and {what} {slide} ms"
+                "CUMULATE table function based aggregate requires maxSize must be an integral "
+                f"multiple of step, but got maxSize {size} ms and step {slide} ms"
             )
     window = n.Window(kind, size, slide, offset_ms)
     plain = types.TimestampType(3, nullable=False)
@@ -160,6 +156,22 @@ def window_table_function(
         Field("window_time", time.with_time_attribute(attribute)),
     )
     return n.WindowTableFunction(Schema(fields), input, window, time_index, partition)
+
+
+def refuse_uneven_hops(function: n.WindowTableFunction | None) -> None:
+    """Refuse HOP windows of rows that are aggregated in a stream, as Flink does.
+
+    Raises:
+        TableException: The size of a window is not a multiple of its slide.
+    """
+    if function is None or function.window.kind != "HOP" or function.is_group_window:
+        return
+    size, slide = function.window.size_ms, function.window.slide_ms
+    if size % slide:
+        raise TableException(
+            "HOP table function based aggregate requires size must be an integral multiple of "
+            f"slide, but got size {size} ms and slide {slide} ms"
+        )
 
 
 def _kept(field: Field) -> Field:

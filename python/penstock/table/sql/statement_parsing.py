@@ -254,6 +254,12 @@ class StatementParsing(NameParsing, PartitionParsing, JobParsing):
             parts["like"] = self._read_like()
         elif self._word("AS"):
             parts["query"] = self.parse_query()
+        if parts.get("query_columns") and (parts["columns"] or "query" not in parts):
+            token = parts["query_columns"][0]
+            self.raise_error(
+                f"column '{token.text}' needs a type, unless all are names of AS SELECT", token
+            )
+        parts["query_columns"] = tuple(token.text for token in parts.get("query_columns", ()))
         return statements.CreateTable(
             path,
             is_temporary=is_temporary,
@@ -277,14 +283,14 @@ class StatementParsing(NameParsing, PartitionParsing, JobParsing):
     def _table_elements(self: Any) -> dict[str, Any]:
         """Read columns, watermarks and keys in parentheses."""
         self._expect(TokenType.L_PAREN)
-        parts: dict[str, Any] = {"columns": [], "watermarks": []}
+        parts: dict[str, Any] = {"columns": [], "watermarks": [], "query_columns": []}
         while True:
             self._table_element(parts)
             if not self._match(TokenType.COMMA):
                 break
         self._expect(TokenType.R_PAREN)
-        parts["columns"] = tuple(parts["columns"])
-        parts["watermarks"] = tuple(parts["watermarks"])
+        for part in ("columns", "watermarks", "query_columns"):
+            parts[part] = tuple(parts[part])
         return parts
 
     def _table_element(self: Any, parts: dict[str, Any]) -> None:
@@ -312,6 +318,10 @@ class StatementParsing(NameParsing, PartitionParsing, JobParsing):
 
     def _column(self: Any, parts: dict[str, Any]) -> None:
         name = self.parse_name()
+        is_end = self._curr and self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN)
+        if is_end and "query_columns" in parts:
+            parts["query_columns"].append(self._prev)
+            return
         self._column_of(name, parts)
         if "positions" not in parts:
             return

@@ -86,7 +86,8 @@ class CreateTable(Statement):
     """CREATE TABLE, with an optional AS SELECT or LIKE.
 
     For ALTER TABLE, ``positions`` has the preceding column of each column, None for the first one.
-    For REPLACE TABLE, ``must_exist`` is true.
+    For REPLACE TABLE, ``must_exist`` is true.  If the parentheses only name columns of AS SELECT,
+    ``query_columns`` has their order.
     """
 
     path: Path
@@ -100,6 +101,7 @@ class CreateTable(Statement):
     options: dict[str, str] = field(default_factory=dict)
     like: LikeClause | None = None
     query: Any = None
+    query_columns: tuple[str, ...] = ()
     is_temporary: bool = False
     if_not_exists: bool = False
     or_replace: bool = False

@@ -35,6 +35,7 @@ SYNTAX: Final[dict[str, tuple[str, ...]]] = {
         "CREATE TABLE t (a INT) DISTRIBUTED BY HASH(a) INTO 4 BUCKETS WITH ('connector' = 'x')",
         "CREATE TABLE t WITH ('connector' = 'print') LIKE u (EXCLUDING OPTIONS)",
         "CREATE TABLE t WITH ('connector' = 'print') AS SELECT a FROM u",
+        "CREATE TABLE t (b, a) WITH ('connector' = 'print') AS SELECT a, b FROM u",
         "CREATE OR REPLACE TABLE t WITH ('connector' = 'print') AS SELECT a FROM u",
         "REPLACE TABLE t WITH ('connector' = 'print') AS SELECT a FROM u",
         "ALTER TABLE t ADD (x INT FIRST, y INT AFTER a)",

@@ -27,6 +27,9 @@ _PLAIN: dict[str, type[Any]] = {
 _LENGTHS: dict[str, type[Any]] = {
     "CHAR": types.CharType,
     "CHARACTER": types.CharType,
+    # sqlglot reads these two words as one token, and DOUBLE PRECISION.
+    "CHAR VARYING": types.VarCharType,
+    "CHARACTER VARYING": types.VarCharType,
     "VARCHAR": types.VarCharType,
     "BINARY": types.BinaryType,
     "VARBINARY": types.VarBinaryType,
@@ -79,8 +82,6 @@ class TypeParsing:
             return _PLAIN[name]()
         if name in _LENGTHS:
             cls = _LENGTHS[name]
-            if name in ("CHAR", "CHARACTER") and self._match_text_seq("VARYING"):
-                cls = types.VarCharType
             if name == "BINARY" and self._match_text_seq("VARYING"):
                 cls = types.VarBinaryType
             numbers = self._type_numbers()
@@ -92,8 +93,7 @@ class TypeParsing:
             return types.VarBinaryType(_LONGEST)
         if name in _DECIMALS:
             return types.DecimalType(*(self._type_numbers() or (10, 0)))
-        if name == "DOUBLE":
-            self._match_text_seq("PRECISION")
+        if name in ("DOUBLE", "DOUBLE PRECISION"):
             return types.DoubleType()
         if name == "INTERVAL":
             return self._interval_type()

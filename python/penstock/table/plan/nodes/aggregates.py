@@ -122,6 +122,11 @@ class WindowTableFunction(OneInput):
         """Return whether the windows are of processing time."""
         return self.input.schema.fields[self.time_index].is_proctime
 
+    @property
+    def is_group_window(self) -> bool:
+        """Return whether it represents a window of GROUP BY, where window_time may be NULL."""
+        return self.schema.fields[-1].type.is_nullable
+
     def describe(self) -> str:
         """Return the node's line."""
         time = self.input.schema.names[self.time_index]
