@@ -48,6 +48,7 @@ SHARED_SOURCES = {
         "field_sum",
         "function_operators",
         "match_heap",
+        "match_nodes",
         "operator_loop",
         "pattern_automaton",
         "pattern_matching",

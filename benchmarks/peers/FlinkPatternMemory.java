@@ -14,19 +14,28 @@ public final class FlinkPatternMemory {
 
     public static void main(String[] arguments) throws Exception {
         long records = Long.parseLong(arguments[0]);
-        long keys = Long.parseLong(arguments[1]);
+        String shape = arguments[1];
+        long recordsOfKey = Long.parseLong(arguments[2]);
+        boolean beginsOften = shape.equals("single") || shape.equals("shared");
         StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(1);
         env.getConfig().enableObjectReuse();
         DataStream<Tuple3<Long, Long, Long>> ticks =
                 env.fromSequence(0, records)
                         .map(
-                                n -> Tuple3.of(n % keys, (n * 2654435761L >> 7) % 1000, n / 10),
+                                n ->
+                                        Tuple3.of(
+                                                n / recordsOfKey,
+                                                1000 + n % recordsOfKey,
+                                                n / 10),
                                 Types.TUPLE(Types.LONG, Types.LONG, Types.LONG));
-        Pattern<Tuple3<Long, Long, Long>, ?> pattern =
+        Pattern<Tuple3<Long, Long, Long>, Tuple3<Long, Long, Long>> pattern =
                 Pattern.<Tuple3<Long, Long, Long>>begin("start")
-                        .where(new Measuring(records))
-                        .followedBy("end")
-                        .where(SimpleCondition.of(tick -> tick.f1 < 0));
+                        .where(new Measuring(records, beginsOften));
+        if (!shape.equals("single")) {
+            pattern = pattern.followedBy("more").where(SimpleCondition.of(tick -> tick.f1 > 0));
+            pattern = shape.equals("loop") ? pattern.oneOrMore() : pattern.times(4);
+        }
+        pattern = pattern.followedBy("end").where(SimpleCondition.of(tick -> tick.f1 < 0));
         CEP.pattern(ticks.keyBy(tick -> tick.f0), pattern)
                 .inProcessingTime()
                 .select(
@@ -38,11 +47,13 @@ public final class FlinkPatternMemory {
 
     private static final class Measuring extends SimpleCondition<Tuple3<Long, Long, Long>> {
         private final long records;
+        private final boolean beginsOften;
         private long seen;
         private long before;
 
-        Measuring(long records) {
+        Measuring(long records, boolean beginsOften) {
             this.records = records;
+            this.beginsOften = beginsOften;
         }
 
         private static long used() {
@@ -60,7 +71,7 @@ public final class FlinkPatternMemory {
                 System.out.println((double) (used() - before) / (records - records / 10));
             }
             seen++;
-            return true;
+            return beginsOften || tick.f1 == 1000;
         }
     }
 }

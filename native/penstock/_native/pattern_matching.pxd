@@ -3,6 +3,9 @@
 cimport cython
 
 from penstock._native.match_heap cimport is_before, pop, push, sift_down
+from penstock._native.match_nodes cimport (
+    add_node, add_record, flatten, has_record, refer, release
+)
 from penstock._native.pattern_automaton cimport MatchCondition, MatchEdge, MatchState
 
 
@@ -15,7 +18,7 @@ cdef class PartialMatch:
     cdef long long current_timestamp
 
     @cython.locals(
-        match=tuple, nodes=dict, records=dict, entry=tuple, state=MatchState, found=list
+        match=tuple, nodes=list, records=list, node=Py_ssize_t, state=MatchState, found=list
     )
     cpdef list get_events_for_pattern(self, str name)
 
@@ -39,6 +42,7 @@ cdef class PatternMatcher:
     cdef object value
     cdef long long timestamp
     cdef object record
+    cdef Py_ssize_t slot
     cdef public list timed_out
     cdef readonly bint has_begun
     cdef readonly list deadlines
@@ -58,13 +62,14 @@ cdef class PatternMatcher:
     @cython.locals(window_ms=cython.longlong, state=MatchState)
     cdef int _ended_window(self, tuple match, long long timestamp) except -1
     @cython.locals(
-        node=object, is_new=bint, index=Py_ssize_t, goes_on=list, is_discarded=bint, is_owned=bint,
-        state=MatchState, waiting=list, edge=MatchEdge, target=MatchState, following=tuple
+        node=Py_ssize_t, is_new=bint, index=Py_ssize_t, goes_on=list, is_discarded=bint,
+        is_owned=bint, state=MatchState, waiting=list, edge=MatchEdge, target=MatchState,
+        following=tuple
     )
     cdef _step(self, list entry, tuple match, list fresh, list complete)
-    @cython.locals(index=Py_ssize_t, following=tuple)
+    @cython.locals(index=Py_ssize_t, following=tuple, added=Py_ssize_t)
     cdef tuple _with_node(self, list entry, tuple match, list goes_on)
-    @cython.locals(following=tuple, end=MatchState, time=object)
+    @cython.locals(following=tuple, end=MatchState, time=object, added=Py_ssize_t)
     cdef _take(
         self, list entry, tuple match, MatchState state, MatchState target, list goes_on,
         list complete
@@ -78,14 +83,9 @@ cdef class PatternMatcher:
     cdef object _limit(self, list path)
     @cython.locals(kept=list, match=tuple, position=Py_ssize_t)
     cdef _prune(self, list entry, list heap, object limit)
-    @cython.locals(nodes=dict, records=dict, found=tuple, path=list, state=MatchState)
+    @cython.locals(
+        nodes=list, records=list, node=Py_ssize_t, slot=Py_ssize_t, path=list, state=MatchState
+    )
     cdef list _path(self, list entry, tuple match)
     @cython.locals(match=dict, values=list)
     cdef dict _match_of(self, list path)
-    @cython.locals(records=dict)
-    cdef _keep(self, list entry, object record, object value)
-    @cython.locals(references=dict)
-    cdef _refer(self, list entry, object identifier)
-    cdef bint _is_last(self, dict references, object identifier) except -1
-    @cython.locals(nodes=dict, references=dict, found=tuple)
-    cdef _release(self, list entry, object node)

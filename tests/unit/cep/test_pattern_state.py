@@ -32,13 +32,19 @@ class Feeding:
 
     @property
     def nodes(self):
-        """Places of records in matches, by identifier or by the match of one record."""
-        return {**(self.entry[4] or {}), **{match: match[5] for match in self.single}}
+        """Places of records in matches, by slot or by the match of one record."""
+        nodes = self.entry[4] or [0]
+        used = {
+            slot: nodes[4 * slot - 2] for slot in range(1, len(nodes) // 4 + 1) if nodes[4 * slot]
+        }
+        return {**used, **{match: match[5] for match in self.single}}
 
     @property
     def records(self):
-        references = self.entry[6] or {}
-        kept = {value: references.get(key, 1) for key, value in (self.entry[5] or {}).items()}
+        """The numbers of references to records, by value."""
+        records = self.entry[5] or [0]
+        slots = range(3, len(records), 3)
+        kept = {records[last - 1]: records[last] for last in slots if records[last]}
         for match in self.single:
             kept[match[6]] = kept.get(match[6], 0) + 1
         return kept
@@ -78,7 +84,7 @@ def test_a_match_of_one_record_needs_nothing_but_itself():
     feeding = Feeding(loop())
     feeding.feed("a1 a2 x1")
     assert feeding.partial == len(feeding.single) == 2
-    assert feeding.entry[3:] == [None] * 4
+    assert feeding.entry[3:] == [None] * 3
 
 
 def test_ignored_records_are_not_kept():
@@ -97,8 +103,45 @@ def test_nothing_is_left_when_the_last_match_ends():
     assert len(feeding.feed("a1 a2 a3 b1")) == 1
     assert feeding.partial == 0
     assert (feeding.nodes, feeding.records) == ({}, {})
-    assert not feeding.entry[6]
     assert feeding.matcher.is_unused(feeding.entry)
+
+
+def test_slots_of_ended_matches_are_used_again():
+    skip = SkipStrategy.skip_past_last_event()
+    pattern = Pattern.begin("a", skip).where(kind("a")).times(3).followed_by("b").where(kind("b"))
+    feeding = Feeding(pattern)
+    feeding.feed("a1 a2 a3 b1 a4 a5")
+    sizes = [len(feeding.entry[place]) for place in (4, 5)]
+    assert len(feeding.feed("a6 b2 a7 a8 a9 b3 a10 a11")) == 2
+    assert [len(feeding.entry[place]) for place in (4, 5)] == sizes
+    assert set(feeding.records) == {"a10", "a11"}
+
+
+def test_an_entry_of_a_former_version_goes_on():
+    """Its nodes, records and references stood in dictionaries by identifier."""
+    fresh, former = Feeding(loop()), Feeding(loop())
+    fresh.feed("a1 b1 b2")
+    former.time = fresh.time
+    former.entry[:] = [
+        former.matcher.names,
+        7,
+        [
+            (2, 1, 6, 1, 3),
+            (3, 1, 4, 1, 2),
+            (1, 1, 4, 1, 2),
+            (2, 1, 7, 1, 3),
+            (4, 1, 2, 1, 1),
+            (5, 0, 0, 0, 0),
+        ],
+        None,
+        {2: (0, 5, 1), 4: (2, 4, 3), 6: (4, 2, 5), 7: (2, 4, 5)},
+        {1: "a1", 3: "b1", 5: "b2"},
+        {2: 3, 4: 3, 5: 2},
+    ]
+    former.matcher.adopt(former.entry)
+    assert (former.entry[4], former.records) == (fresh.entry[4], fresh.records)
+    assert former.feed("c1 b3 c2") == fresh.feed("c1 b3 c2")
+    assert (former.entry[4], former.records) == (fresh.entry[4], fresh.records)
 
 
 def test_a_negative_part_leaves_no_partial_matches():

@@ -8,24 +8,21 @@ The state of a key is an entry, a list that any codec can write:
 
 ====  =================================================================================
 0     the names of the automaton's states, joined: says what the indexes below mean
-1     the last identifier that was given to a record or a node; they grow
+1     the last identifier that was given to a record; they grow
 2     the partial matches, a binary heap by first record (``match_heap``)
 3     the complete matches that wait for an earlier partial match to end, a heap as well
-4     the nodes: identifier to (node before it, state, record)
-5     the records: identifier to value
-6     the references to a node or record, by identifier, where there are several
+4     the nodes (``match_nodes``)
+5     the records of the nodes (``match_nodes``)
 ====  =================================================================================
 
-Places 3 to 6 are None until they are needed, since many keys have a single match of one record.
+Places 3 to 5 are None until they are needed, since many keys have a single match of one record.
 
 A match is a tuple: the index of its state, its first record, its last node, the timestamps of its
 first and of its last record.  A first record of 0 stands for none: each entry has one match that
 has not begun.  A match of one record may have the node 0, and then contains what the node would
 say: the state and the value of the record follow.
 
-A node is a record as a part of a match.  It refers to the node before it, so that matches with the
-same beginning share their nodes, and records are stored once.  Both are removed with the last
-reference.  The single record of a match becomes a node when the match takes another record.
+The single record of a match becomes a node when the match takes another record.
 """
 
 from __future__ import annotations
@@ -36,6 +33,14 @@ from penstock.errors import IllegalStateError
 
 # Relative: when compiled, these are the classes that the .pxd cimports.
 from .match_heap import is_before, pop, push, sift_down  # noqa: TID252
+from .match_nodes import (  # noqa: TID252
+    add_node,
+    add_record,
+    flatten,
+    has_record,
+    refer,
+    release,
+)
 from .pattern_automaton import MatchCondition, MatchState  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
@@ -85,11 +90,10 @@ class PartialMatch:
             return found
         nodes, records, node = self.entry[4], self.entry[5], match[2]
         while node != 0:
-            entry = nodes[node]
-            state = self.states[entry[1]]
+            state = self.states[nodes[4 * node - 2]]
             if state.label == name:
-                found.append(records[entry[2]])
-            node = entry[0]
+                found.append(records[3 * nodes[4 * node - 1] - 1])
+            node = nodes[4 * node - 3]
         found.reverse()
         return found
 
@@ -110,10 +114,10 @@ class PartialMatch:
                 return match[6]
             node = match[2]
             while node != 0:
-                entry = nodes[node]
-                if self.states[entry[1]].label == name:
-                    return records[entry[2]]
-                node = entry[0]
+                state = self.states[nodes[4 * node - 2]]
+                if state.label == name:
+                    return records[3 * nodes[4 * node - 1] - 1]
+                node = nodes[4 * node - 3]
         return None
 
     def timestamp(self) -> int:
@@ -180,7 +184,9 @@ class PatternMatcher:
         self.known = bytearray(len(self.functions))
         self.value: Any = None
         self.timestamp = 0
+        # The identifier and the slot of the current record, 0 until they are needed.
         self.record = 0
+        self.slot = 0
         self.timed_out: list[tuple[dict[str, list[Any]], int]] | None = None
         self.has_begun = False
         self.deadlines: list[int] = []
@@ -188,27 +194,30 @@ class PatternMatcher:
 
     def new_entry(self) -> _Entry:
         """Return the state of a key without any record so far."""
-        return [self.names, 0, [self.not_begun], None, None, None, None]
+        return [self.names, 0, [self.not_begun], None, None, None]
 
     def is_unused(self, entry: _Entry) -> bool:
         """Return whether an entry equals a new one."""
         return len(entry[2]) == 1 and not entry[3]
 
     def adopt(self, entry: _Entry) -> None:
-        """Adapt an entry that another automaton may have written.
+        """Adapt an entry that another automaton or a former version may have written.
 
         Raises:
             IllegalStateError: A partial match is in a state that this automaton does not have.
         """
+        if len(entry) > 6:
+            flatten(entry)
         if entry[0] != self.names:
             indexes = {state.name: state.index for state in self.states}
             moved: list[int | None] = [indexes.get(name) for name in entry[0].split("\n")]
             for which in (2, 3):
                 if entry[which]:
                     entry[which] = [self._moved(match, moved, entry[0]) for match in entry[which]]
-            for identifier, node in list((entry[4] or {}).items()):
-                state = self._moved_index(node[1], moved, entry[0])
-                entry[4][identifier] = (node[0], state, node[2])
+            nodes = entry[4] or [0]
+            for place in range(4, len(nodes), 4):
+                if nodes[place] > 0:
+                    nodes[place - 2] = self._moved_index(nodes[place - 2], moved, entry[0])
         entry[0] = self.names
 
     def _moved(self, match: _Match, moved: list[int | None], names: str) -> _Match:
@@ -246,6 +255,7 @@ class PatternMatcher:
         self.value = value
         self.timestamp = timestamp
         self.record = 0
+        self.slot = 0
         self.has_begun = False
         self.context.entry = entry
         self.context.current_timestamp = timestamp
@@ -289,7 +299,7 @@ class PatternMatcher:
                 continue
             if self.timed_out is not None:
                 self.timed_out.append((self._match_of(self._path(entry, match)), end))
-            self._release(entry, match[2])
+            release(entry, match[2])
         entry[2] = fresh
         self._add_complete(entry, complete)
         return self._completed(entry, fresh)
@@ -358,7 +368,7 @@ class PatternMatcher:
                             # The match passes its own reference on.
                             is_owned = False
                         elif node != 0:
-                            self._refer(entry, node)
+                            refer(entry, node)
                         following = (
                             match if target.index == match[0] else (target.index, *match[1:])
                         )
@@ -374,24 +384,20 @@ class PatternMatcher:
                     self._take(entry, match, state, target, goes_on, complete)
         if is_discarded:
             for following in goes_on:
-                self._release(entry, following[2])
+                release(entry, following[2])
         else:
             for following in goes_on:
                 push(fresh, following)
         if is_new:
             push(fresh, match)
         elif is_owned:
-            self._release(entry, node)
+            release(entry, node)
 
     def _with_node(self, entry: _Entry, match: _Match, goes_on: list[_Match]) -> _Match:
         """Return a match of one record with a node, which the matches that go on share."""
-        if entry[4] is None:
-            entry[4], entry[5], entry[6] = {}, {}, {}
-        self._keep(entry, match[1], match[6])
-        added = entry[1] = entry[1] + 1
-        entry[4][added] = (0, match[5], match[1])
+        added = add_node(entry, 0, match[5], add_record(entry, match[1], match[6]))
         for index, following in enumerate(goes_on):
-            self._refer(entry, added)
+            refer(entry, added)
             goes_on[index] = (*following[:2], added, *following[3:5])
         return (*match[:2], added, *match[3:5])
 
@@ -413,11 +419,11 @@ class PatternMatcher:
             self.has_begun = True
             following: _Match = (target.index, record, 0, time, time, state.index, self.value)
         else:
-            self._keep(entry, record, self.value)
             # The match holds the first reference.
-            added = entry[1] = entry[1] + 1
-            entry[4][added] = (match[2], state.index, record)
-            self._refer(entry, match[2])
+            if self.slot == 0 or not has_record(entry, self.slot, record):
+                self.slot = add_record(entry, record, self.value)
+            added = add_node(entry, match[2], state.index, self.slot)
+            refer(entry, match[2])
             following = (target.index, match[1], added, match[3], time)
         if target.is_final:
             push(complete, following)
@@ -429,7 +435,7 @@ class PatternMatcher:
             end = self._end_after(target)
             if end is not None:
                 if following[2] != 0:
-                    self._refer(entry, following[2])
+                    refer(entry, following[2])
                 push(complete, (end.index, *following[1:]))
 
     def _end_after(self, state: MatchState) -> MatchState | None:
@@ -481,7 +487,7 @@ class PatternMatcher:
                     self._prune(entry, fresh, limit)
                     self._prune(entry, waiting, limit)
             found.append(self._match_of(path))
-            self._release(entry, match[2])
+            release(entry, match[2])
         return found
 
     def _limit(self, path: list[tuple[str, int, Any]]) -> int:
@@ -522,7 +528,7 @@ class PatternMatcher:
             return
         for match in heap:
             if match[1] != 0 and match[1] <= limit:
-                self._release(entry, match[2])
+                release(entry, match[2])
         heap[:] = kept
         for position in range((len(heap) >> 1) - 1, -1, -1):
             sift_down(heap, position, heap[position])
@@ -536,10 +542,10 @@ class PatternMatcher:
         node = match[2]
         path = []
         while node != 0:
-            found = nodes[node]
-            state = self.states[found[1]]
-            path.append((state.label, found[2], records[found[2]]))
-            node = found[0]
+            state = self.states[nodes[4 * node - 2]]
+            slot = nodes[4 * node - 1]
+            path.append((state.label, records[3 * slot - 2], records[3 * slot - 1]))
+            node = nodes[4 * node - 3]
         path.reverse()
         return path
 
@@ -553,36 +559,3 @@ class PatternMatcher:
             else:
                 values.append(value)
         return match
-
-    def _keep(self, entry: _Entry, record: int, value: object) -> None:
-        """Store a record for a node, or add a reference if it is stored."""
-        records = entry[5]
-        if record in records:
-            self._refer(entry, record)
-        else:
-            records[record] = value
-
-    def _refer(self, entry: _Entry, identifier: int) -> None:
-        """Add a reference to a node or record that has at least one."""
-        references = entry[6]
-        references[identifier] = references.get(identifier, 1) + 1
-
-    def _is_last(self, references: dict[int, int], identifier: int) -> bool:
-        """Remove a reference to a node or record; return whether it was the last one."""
-        count = references.get(identifier)
-        if count is None:
-            return True
-        if count > 2:
-            references[identifier] = count - 1
-        else:
-            del references[identifier]
-        return False
-
-    def _release(self, entry: _Entry, node: int) -> None:
-        """Remove a reference to a node, and everything without references."""
-        nodes, references = entry[4], entry[6]
-        while node != 0 and self._is_last(references, node):
-            found = nodes.pop(node)
-            if self._is_last(references, found[2]):
-                del entry[5][found[2]]
-            node = found[0]

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.match_nodes import *  # noqa: F403
