@@ -266,7 +266,7 @@ def program_of(given: Mapping[str, Any]) -> Program:
     """Return the program that the command line names.
 
     Raises:
-        UsageError: No program is named, or two are, or the file does not exist.
+        UsageError: No program is named, or two are, or the file does not exist or is a jar.
     """
     file, module = given["python"], given["python_module"]
     if file is not None and module is not None:
@@ -282,6 +282,11 @@ def program_of(given: Mapping[str, Any]) -> Program:
             raise click.UsageError("-m goes with PROGRAM: -py and -pym say what theirs is")
         rest = () if positional is None else (positional, *arguments)
         found = Program(name, module is not None, rest)
+    if found.name.endswith(".jar") and not found.is_module:
+        raise click.BadParameter(
+            f"{found.name!r} is for a JVM: name a program in Python, or rewrite this one in it",
+            param_hint="PROGRAM",
+        )
     if not (found.is_module or found.is_read or Path(found.name).is_file()):
         raise click.BadParameter(f"there is no file {found.name!r}", param_hint="PROGRAM")
     return found

@@ -167,6 +167,7 @@ def test_arguments_after_the_program_are_passed_to_it(tmp_path, program):
         ("-t kubernetes-session p.py", "penstock starts no cluster of YARN or Kubernetes"),
         ("-m yarn-cluster p.py", "penstock starts no cluster of YARN"),
         ("-py p.py -pym p", "two programs"),
+        ("WordCount.jar --input in", "'WordCount.jar' is for a JVM: name a program in Python"),
         ("-pyfs nowhere p.py", "python.files: there is no file or folder 'nowhere'"),
         ("-pyclientexec nopython p.py", "there is no interpreter 'nopython'"),
         ("-s s -cm legacy p.py", "'legacy': Flink 2 has no claim mode LEGACY any more"),
