@@ -37,6 +37,7 @@ AGGREGATES = {
     "best": agg.max("price"),
     "channel": agg.max_by("channel", "price"),
     "channels": agg.count_distinct("channel"),
+    "about": agg.count_distinct("channel", approximate=True),
 }
 
 
@@ -65,6 +66,7 @@ def expected():
             best=max(prices),
             channel=max(bids, key=lambda bid: bid[0])[1],
             channels=len({channel for _, channel in bids}),
+            about=len({channel for _, channel in bids}),
         )
     return found
 

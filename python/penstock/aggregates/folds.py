@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.optional_library import optional_library
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from penstock.datastream.functions import AggregateFunction
+
+#: The logarithm of the registers of a sketch, which determine its standard error.
+_LOG_REGISTERS: Final = 12
+
+#: Integers from here on do not fit into 64 bits.
+_BOUND: Final = 2**63
 
 
 class Fold:
@@ -181,6 +189,82 @@ class CountDistinct(Fold):
         return 0 if accumulator is None else len(accumulator)
 
 
+class ApproximateDistinct(Fold):
+    """An estimate of the number of different values, by Apache DataSketches.
+
+    Its accumulator is the serialized HyperLogLog sketch.  The estimate depends only on the values,
+    neither on their order nor on the order of merges: sketches with registers are marked as out of
+    order, for which the library uses the estimator that reads only the registers.
+    """
+
+    def __init__(self) -> None:
+        """Import the library.
+
+        Raises:
+            DependencyError: It is not installed.
+        """
+        library = optional_library(
+            "datasketches", "datasketches", "sketches", "count_distinct(approximate=True)"
+        )
+        self._sketch = library.hll_sketch
+        self._union = library.hll_union
+        self._kind = library.tgt_hll_type.HLL_8
+        #: The size in bytes of sketches with registers; those of few values are smaller.
+        self._full = self._sketch.get_max_updatable_serialization_bytes(_LOG_REGISTERS, self._kind)
+
+    def __reduce__(self) -> tuple[type[ApproximateDistinct], tuple[()]]:
+        """Import the library where the fold is unpickled."""
+        return ApproximateDistinct, ()
+
+    def add(self, accumulator: bytes | None, *values: Any) -> bytes:
+        """Add a value."""
+        return self.add_all(accumulator, values)
+
+    def add_all(self, accumulator: bytes | None, values: Iterable[Any]) -> bytes:
+        """Add some values."""
+        if accumulator is None:
+            sketch = self._sketch(_LOG_REGISTERS, self._kind)
+        else:
+            sketch = self._sketch.deserialize(accumulator)
+        for value in values:
+            sketch.update(_hashable(value))
+        return self._serialized(sketch, accumulator or b"")
+
+    def merged(self, accumulator: bytes, other: bytes) -> bytes:
+        """Return the sketch of the values of both."""
+        union = self._union(_LOG_REGISTERS)
+        union.update(self._sketch.deserialize(accumulator))
+        union.update(self._sketch.deserialize(other))
+        return self._serialized(union.get_result(self._kind), max(accumulator, other, key=len))
+
+    def _serialized(self, sketch: Any, before: bytes) -> bytes:
+        found: bytes = sketch.serialize_compact()
+        if len(found) < self._full or len(before) == self._full:
+            return found
+        # The union of sketches with registers is out of order, even that of one with itself.
+        union = self._union(_LOG_REGISTERS)
+        union.update(sketch)
+        union.update(sketch)
+        found = union.get_result(self._kind).serialize_compact()
+        return found
+
+    def result(self, accumulator: bytes | None) -> int:
+        """Return the estimate."""
+        if accumulator is None:
+            return 0
+        found: float = self._sketch.deserialize(accumulator).get_estimate()
+        return round(found)
+
+
+def _hashable(value: float | str) -> float | str:
+    """Return the value that stands for another in a sketch, which ignores empty strings."""
+    if isinstance(value, str):
+        return f"={value}"
+    if isinstance(value, int) and not -_BOUND <= value < _BOUND:
+        return str(value)
+    return value
+
+
 class Collect(Fold):
     """All values in a list, in the order of arrival."""
 
@@ -239,6 +323,7 @@ FOLDS: Final[dict[str, type[Fold]]] = {
     "min_by": MinBy,
     "max_by": MaxBy,
     "count_distinct": CountDistinct,
+    "approximate_distinct": ApproximateDistinct,
     "collect": Collect,
     MERGED_MEAN: MergedMean,
 }

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _NUMBERS: Final = ("integer", "float")
 
+#: Kinds of values of which there are sketches.
+_SKETCHED: Final = (*_NUMBERS, "string", "boolean")
+
 
 def named_aggregates(
     given: Mapping[str, Aggregate], declared: TypeInformation | None, where: str
@@ -118,7 +121,12 @@ class _Arguments:
 
 def _result(function: str, types: Sequence[TypeInformation], name: str) -> TypeInformation:
     """Return the type of an aggregate's result."""
-    if function in ("count", "count_distinct"):
+    if function == "approximate_distinct" and kind_of(types[0]) not in _SKETCHED:
+        raise InvalidProgramError(
+            f"{name!r}: count_distinct(approximate=True) takes a number, a string or a boolean, "
+            f"not {types[0]}: cast it to a string, or count exactly"
+        )
+    if function in ("count", "count_distinct", "approximate_distinct"):
         return Types.LONG()
     if function in ("sum", "mean"):
         kind = kind_of(types[0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from penstock.aggregates.folds import MERGED_MEAN
+from penstock.aggregates.folds import MERGED_MEAN, CountDistinct
 from penstock.columns.group_kernels import (
     MOST,
     NoKernelError,
@@ -312,6 +312,18 @@ def _count_distinct(taken: Taken, old: Sequence[Any]) -> list[Any]:
     return found
 
 
+def _approximate_distinct(taken: Taken, old: Sequence[Any]) -> list[Any]:
+    exact = taken._replace(fold=CountDistinct())
+    nothing: list[Any] = [None] * len(old)
+    try:
+        new = _count_distinct(exact, nothing)
+    except NoKernelError:
+        new = _one_by_one(exact, nothing)
+    fold: Any = taken.fold
+    pairs = zip(old, new, strict=True)
+    return [fold.add_all(kept, values) if values else kept for kept, values in pairs]
+
+
 def _collect(taken: Taken, old: Sequence[Any]) -> list[Any]:
     import pyarrow as pa
 
@@ -342,6 +354,7 @@ _TOTALS: Final[dict[str, Callable[[Taken, Sequence[Any]], list[Any]]]] = {
     "first": _first,
     "last": _last,
     "count_distinct": _count_distinct,
+    "approximate_distinct": _approximate_distinct,
     "collect": _collect,
     MERGED_MEAN: _merged_mean,
 }

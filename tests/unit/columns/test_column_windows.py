@@ -73,6 +73,7 @@ AGGREGATES = {
     "first": agg.first("i"),
     "last": agg.last("t"),
     "distinct": agg.count_distinct("i"),
+    "about": agg.count_distinct("i", approximate=True),
     "all": agg.collect("i"),
     "largest": agg.user_defined(Largest(), "i", output_type=Types.LONG()),
 }

@@ -307,6 +307,7 @@ def test_combining_stops_when_each_receiver_gets_few_rows_of_a_batch():
         (agg.max("b"), "orders"),
         (agg.collect("i"), "collect"),
         (agg.count_distinct("i"), "count_distinct"),
+        (agg.count_distinct("i", approximate=True), "approximate_distinct"),
     ],
 )
 def test_aggregates_that_are_not_combined_say_why(aggregate, reason):

@@ -7,12 +7,14 @@ third; counters show that batches were grouped.
 
 import itertools
 import math
+import random
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock import aggregates as agg
+from penstock.aggregates.folds import ApproximateDistinct
 from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
 from penstock.columns.batch_schema import batch_schema
 from penstock.columns.column_batch import ColumnBatch
@@ -69,6 +71,9 @@ AGGREGATES = {
     "distinct": agg.count_distinct("t"),
     "distinct_integers": agg.count_distinct("i"),
     "distinct_floats": agg.count_distinct("x"),
+    "about": agg.count_distinct("t", approximate=True),
+    "about_integers": agg.count_distinct("i", approximate=True, where=field("b")),
+    "about_floats": agg.count_distinct("x", approximate=True),
     "collect": agg.collect("i"),
 }
 
@@ -188,9 +193,34 @@ def test_results_are_those_of_a_loop():
             "min_by": min(mine, key=lambda row: row[2])[1],
             "max_by": max(mine, key=lambda row: row[3])[2],
             "distinct": len({row[1] for row in mine}),
+            "about": len({row[1] for row in mine}),
             "collect": integers,
         }
         assert {name: found[key][name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("count", [5, 300, 500, 20_000])
+def test_estimates_depend_only_on_the_values(count):
+    fold, chooser = ApproximateDistinct(), random.Random(count)
+    values = [f"{n}" if n else "" for n in range(count)]
+    expected = fold.result(fold.add_all(None, values))
+    assert expected == pytest.approx(count, rel=0.05)
+    for _ in range(3):
+        chooser.shuffle(values)
+        cuts = sorted(chooser.choices(range(count), k=3))
+        parts = [values[a:b] for a, b in zip([0, *cuts], [*cuts, count], strict=True)]
+        added = merged = None
+        for part in parts:
+            added = fold.add_all(added, [*part, *part])
+            merged = fold.merge(fold.add_all(None, part), merged)
+        assert fold.result(added) == fold.result(merged) == expected
+
+
+def test_estimates_of_large_integers_and_equal_floats():
+    fold = ApproximateDistinct()
+    assert fold.result(fold.add_all(None, [2**64, 2**64 + 1, 2**63, -(2**63), 2**63 - 1])) == 5
+    assert fold.result(fold.add_all(None, [0.0, -0.0, math.nan, -math.nan])) == 2
+    assert fold.result(fold.create()) == 0
 
 
 def test_integers_beyond_64_bits_are_pythons():

@@ -1,5 +1,6 @@
 """Named aggregates when a program is built: types and names of results, and rejected calls."""
 
+import sys
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -10,11 +11,12 @@ from penstock.common import Row, Time
 from penstock.common.typeinfo import Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.errors import DependencyError, InvalidProgramError, WrongArgumentError
 from penstock.expressions import as_tuple, field
 
 ROW = Types.ROW_NAMED(
-    ["k", "i", "x", "t"], [Types.INT(), Types.LONG(), Types.DOUBLE(), Types.STRING()]
+    ["k", "i", "x", "t", "d"],
+    [Types.INT(), Types.LONG(), Types.DOUBLE(), Types.STRING(), Types.SQL_DATE()],
 )
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 
@@ -46,11 +48,13 @@ def test_types_of_results():
             "computed": agg.max(field("i") + 1),
             "by": agg.max_by("t", "x"),
             "distinct": agg.count_distinct("t"),
+            "about": agg.count_distinct("t", approximate=True),
             "all": agg.collect("i"),
         },
     )
     assert found["t"] == "String"
-    assert [found[name] for name in ("count", "sum", "distinct", "computed")] == ["Long"] * 4
+    integers = ("count", "sum", "distinct", "about", "computed")
+    assert [found[name] for name in integers] == ["Long"] * 5
     assert [found[name] for name in ("sum_of_floats", "mean")] == ["Double"] * 2
     assert found["min"] == "Integer"
     assert found["by"] == "String"
@@ -128,12 +132,20 @@ def test_tuples_have_fields_by_position():
         ({"n": agg.sum("t")}, "takes a number"),
         ({"n": agg.sum("missing")}, "no field 'missing'"),
         ({"n": agg.count(where=field("i"))}, "must be a condition"),
+        ({"n": agg.count_distinct("d", approximate=True)}, "cast it to a string"),
         ({"k": agg.count()}, "two fields of the result are called 'k'"),
     ],
 )
 def test_aggregates_that_are_refused(aggregates, message):
     with pytest.raises(InvalidProgramError, match=message):
         stream().key_by(field("k")).aggregate(aggregates)
+
+
+def test_the_extra_of_estimates_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasketches", None)
+    estimate = agg.count_distinct("t", approximate=True)
+    with pytest.raises(DependencyError, match=r"penstock-engine\[sketches\]"):
+        stream().key_by(field("k")).aggregate({"n": estimate})
 
 
 def test_keys_and_records_of_unknown_type_are_refused():
