@@ -26,6 +26,15 @@ CHECKS = {
         assert type(pandas.__loader__).__name__ == "SourceFileLoader"
         assert pandas.__spec__.loader is pandas.__loader__
         """,
+    "pandas is looked for, but not imported": """
+        import importlib.util
+        assert importlib.util.find_spec("pandas") is not None
+        import pyarrow as pa
+        pa.array([1, None], pa.int64())
+        assert "pandas" not in sys.modules
+        import pandas
+        assert pa.array(pandas.Series([1.0, None])).null_count == 1
+        """,
     "pandas before": """
         import pandas
         import pyarrow as pa

@@ -38,6 +38,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._actions: dict[str, Callable[[], None]] = {_ARROW: self._hide, _PANDAS: _show}
         #: The thread in which pandas cannot be imported.
         self._hidden_in: int | None = None
+        #: The number of threads that look for pandas, probably to import it.
+        self._searching = 0
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -46,16 +48,22 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         if fullname == _PANDAS and self._hidden_in == threading.get_ident():
             raise ModuleNotFoundError("pandas is hidden from pyarrow", name=_PANDAS)
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Loader(spec, spec.loader, self._actions.pop(fullname))
-                return spec
-        return None
+        self._searching += fullname == _PANDAS
+        try:
+            for finder in sys.meta_path:
+                spec = None if finder is self else finder.find_spec(fullname, path, target)
+                if spec is not None:
+                    if spec.loader is not None:
+                        # Libraries such as Polars look for modules that they do not import.
+                        spec.loader = _Loader(spec, spec.loader, self._actions[fullname])
+                    return spec
+            return None
+        finally:
+            self._searching -= fullname == _PANDAS
 
     def _hide(self) -> None:
-        if _PANDAS in sys.modules:
+        # The import of pandas in another thread waits for that of pyarrow.
+        if _PANDAS in sys.modules or self._searching:
             return
         self._hidden_in = threading.get_ident()
         try:
