@@ -1,14 +1,23 @@
 """Functions over batches: their arguments, and their results."""
 
+import re
+import traceback
+from typing import Annotated
+
 import pandas
 import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from penstock.common import Duration, Row, Types, WatermarkStrategy
+from penstock.common import Duration, Row, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import ProcessFunction
+from penstock.datastream.connectors import DiscardingSink
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import FormatError, InvalidProgramError, WrongArgumentError
+from penstock.expressions import as_tuple, field
+from penstock.network import runtime
+from penstock.testing import PipelineTestHarness
 from support.environments import in_process
 
 pytestmark = pytest.mark.process
@@ -102,6 +111,99 @@ def test_keyed_streams_have_batches_as_well():
     assert sorted(doubled(of_arrow, stream)) == [2 * n for n in range(100)]
 
 
+KEYS = pa.schema([("key", pa.int64()), ("number", pa.int64())])
+
+
+def keys_and_numbers(batch: pa.RecordBatch) -> Annotated[pa.RecordBatch, KEYS]:
+    return batch.select(["key", "number"])
+
+
+@pytest.mark.parametrize("source", ["columns", "records"])
+@pytest.mark.parametrize("columns", ["auto", "off"])
+def test_a_computed_key_is_a_column(source, columns):
+    env = in_process(2, pipeline_columns=columns)
+    rows = [Row(number=n, name="") for n in range(100)]
+    stream = env.from_arrow(TABLE) if source == "columns" else env.from_collection(rows, NUMBERS)
+    keyed = stream.key_by(lambda row: row.number % 7, Types.LONG())
+    with keyed.map_batches(keys_and_numbers).execute_and_collect() as found:
+        assert sorted((row.number, row.key) for row in found) == [(n, n % 7) for n in range(100)]
+
+
+@pytest.mark.skipif(runtime() != "native", reason="only the native runtime has columns")
+def test_keys_are_computed_by_columns():
+    env = in_process()
+    keyed = env.from_arrow(TABLE).key_by(field("number") % 7)
+    keyed.map_batches(keys_and_numbers).sink_to(DiscardingSink())
+    counts = env.explain(analyze=True).split("Map batches")[-1]
+    assert re.search(r"[1-9]\d* batch(es)? in columns", counts), counts
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        (field("name"), []),
+        (lambda row: row.name, []),
+        (lambda row: hash(row), []),
+        (as_tuple(field("name"), field("number") % 2), ["key1"]),
+        (field("number") % 2, ["key"]),
+    ],
+)
+def test_keys_that_are_fields_are_no_further_columns(selector, names):
+    mapped = in_process().from_arrow(TABLE).key_by(selector).map_batches(of_arrow, DOUBLED)
+    fields = mapped.transformation.operator.fields
+    assert fields.row_type.get_field_names() == ["number", "name", *names]
+
+
+def window_of(batch):
+    return {
+        "start": batch["window_start"][0],
+        "end": batch["window_end"][0],
+        "rows": len(batch["number"]),
+        "key": batch["key"][0] if "key" in batch else -1,
+    }
+
+
+WINDOW = pa.schema([(name, pa.int64()) for name in ("key", "start", "end", "rows")])
+
+
+def pandas_window(batch: pandas.DataFrame) -> Annotated[pandas.DataFrame, WINDOW]:
+    return pandas.DataFrame([window_of(batch)])
+
+
+def polars_window(batch: polars.DataFrame) -> Annotated[polars.DataFrame, WINDOW]:
+    return polars.DataFrame([window_of(batch.to_dict())])
+
+
+@pytest.mark.parametrize("function", [pandas_window, polars_window])
+def test_a_window_is_a_batch_with_its_key_and_bounds(function):
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    timed = (
+        in_process()
+        .from_arrow(TABLE)
+        .assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(OfNumber()))
+    )
+    windows = TumblingEventTimeWindows.of(Time.milliseconds(50))
+    of_keys = timed.key_by(field("number") % 2).window(windows).apply_batches(function)
+    of_all = timed.window_all(windows).apply_batches(function)
+    with of_keys.union(of_all).execute_and_collect() as found:
+        rows = sorted(tuple(row) for row in found)
+    by_key = [(k, s, s + 50, 25) for k in (0, 1) for s in (0, 50)]
+    assert rows == [(-1, 0, 50, 50), (-1, 50, 100, 50), *by_key]
+
+
+def test_windows_without_bounds_in_the_harness():
+    def products(batch):
+        return pa.table({"double": pc.multiply(batch["value"], batch["key"])})
+
+    harness = PipelineTestHarness()
+    keyed = harness.source("numbers", Types.LONG()).key_by(lambda n: n % 3, Types.LONG())
+    harness.sink("products", keyed.count_window(2).apply_batches(products, DOUBLED))
+    with harness as test:
+        for n in range(8):
+            test.process_element("numbers", n)
+        assert [row.double for row in test.values("products")] == [0, 0, 1, 4, 4, 10]
+
+
 def failure(function):
     with pytest.raises(FormatError) as caught:
         doubled(function, in_process().from_arrow(TABLE))
@@ -114,6 +216,41 @@ def test_results_that_do_not_fit_name_the_column():
     text = failure(lambda batch: pa.table({"double": batch["name"]}))
     assert "column 'double'" in text
     assert "rows" in text
+
+
+def test_a_failure_shows_the_batch():
+    with pytest.raises(pa.ArrowInvalid, match="divide by zero") as caught:
+        doubled(lambda batch: pc.divide(batch["number"], 0), in_process().from_arrow(TABLE))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert re.search(
+        r"a batch of \d+ rows; the first is {'number': \d+, 'name': 'name \d+'}", shown
+    )
+
+
+def imported_for_checkers_only(frame: "absent.DataFrame"):  # noqa: F821
+    return frame
+
+
+def test_functions_are_checked_when_the_program_is_built():
+    stream = in_process().from_arrow(TABLE)
+    with pytest.raises(WrongArgumentError, match=r"a function of one batch; got <lambda>\(a, b\)"):
+        stream.map_batches(lambda a, b: a, DOUBLED)
+    with pytest.raises(InvalidProgramError, match=r"Annotated\[pyarrow.RecordBatch"):
+        stream.map_batches(of_arrow)
+    with pytest.raises(WrongArgumentError, match="cannot be evaluated, as its module"):
+        stream.map_batches(imported_for_checkers_only, DOUBLED)
+    by_seven = lambda row: row.number % 7  # noqa: E731
+    with pytest.raises(InvalidProgramError, match="type of the keys is unknown"):
+        stream.key_by(by_seven).map_batches(of_arrow, DOUBLED, key_names=["seventh"])
+    with pytest.raises(InvalidProgramError, match="have a field 'number', too"):
+        stream.key_by(by_seven, Types.LONG()).map_batches(of_arrow, DOUBLED, key_names=["number"])
+    with pytest.raises(InvalidProgramError, match="no fields"):
+        stream.map(lambda row: Row(), Types.ROW_NAMED([], [])).map_batches(of_arrow, DOUBLED)
+    bounds = stream.key_by(by_seven, Types.LONG()).window(
+        TumblingEventTimeWindows.of(Time.seconds(1))
+    )
+    with pytest.raises(InvalidProgramError, match="names must differ"):
+        bounds.apply_batches(of_arrow, DOUBLED, key_names=["window_end"])
 
 
 def test_programs_without_columns_are_refused():

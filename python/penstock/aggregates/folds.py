@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.optional_library import optional_library
+from penstock.common.packages.optional_library import optional_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.aggregates.declarations import USER_DEFINED, Aggregate
 from penstock.aggregates.named import Call, KeyFields, NamedAggregates
+from penstock.columns.batch_schema import fields_of
 from penstock.common.composite_types import (
     PickledBytesTypeInfo,
     RowTypeInfo,
@@ -161,6 +162,68 @@ def key_fields(
     Raises:
         InvalidProgramError: The type of the keys is unknown, or the number of names differs.
     """
+    found, _ = _named_key(selector, key_type, declared, names, where)
+    if found is None:
+        raise _unknown_keys(where)
+    return found
+
+
+def computed_key_fields(
+    selector: Any,
+    key_type: TypeInformation | None,
+    declared: TypeInformation,
+    names: Sequence[str] | None,
+    where: str,
+) -> tuple[KeyFields, tuple[int, ...]] | None:
+    """Return the fields of a stream's keys, and the positions of those that records do not have.
+
+    Args:
+        selector: The key selector.
+        key_type: The declared type of the keys, or None.
+        declared: The type of the records.
+        names: The names that the program sets; None for the names of the selected fields.
+        where: The call, for messages.
+
+    Returns:
+        None if the type of the keys is unknown, and the program sets no names.
+
+    Raises:
+        InvalidProgramError: The program names keys of an unknown type, the number of names differs,
+            or records have another field of the name.
+    """
+    found, nodes = _named_key(selector, key_type, declared, names, where)
+    if found is None:
+        if names is not None:
+            raise _unknown_keys(where)
+        return None
+    own = [name for name, _ in fields_of(declared)]
+    positions = []
+    for at, (name, node) in enumerate(zip(found.names, nodes, strict=True)):
+        if isinstance(node, Field) and name == _name(node, at, 1, declared):
+            continue
+        if name in own:
+            raise InvalidProgramError(
+                f"{where}: the records have a field {name!r}, too: name the fields of the key by "
+                "key_names"
+            )
+        positions.append(at)
+    return found, tuple(positions)
+
+
+def _unknown_keys(where: str) -> InvalidProgramError:
+    return InvalidProgramError(
+        f"{where}: the type of the keys is unknown: give key_by a key_type, or an expression"
+    )
+
+
+def _named_key(
+    selector: Any,
+    key_type: TypeInformation | None,
+    declared: TypeInformation | None,
+    names: Sequence[str] | None,
+    where: str,
+) -> tuple[KeyFields | None, list[Any]]:
+    """Return the fields of keys, None if their type is unknown, and the node of each."""
     expression = computed_by(selector)
     node = None if expression is None else expression.node
     if node is None:
@@ -171,9 +234,7 @@ def key_fields(
     if key_type is None and expression is not None:
         key_type = expression.type
     if key_type is None or isinstance(key_type, PickledBytesTypeInfo):
-        raise InvalidProgramError(
-            f"{where}: the type of the keys is unknown: give key_by a key_type, or an expression"
-        )
+        return None, []
     is_tuple = isinstance(key_type, (RowTypeInfo, TupleTypeInfo))
     types: list[Any] = [key_type]
     nodes: list[Any] = [node]
@@ -187,7 +248,7 @@ def key_fields(
             names = [_name(each, at, len(types), declared) for at, each in enumerate(nodes)]
     if len(names) != len(types):
         raise InvalidProgramError(f"{where}: {len(names)} names for {len(types)} fields of the key")
-    return KeyFields(tuple(names), tuple(map(_bounded, types)), is_tuple)
+    return KeyFields(tuple(names), tuple(map(_bounded, types)), is_tuple), nodes
 
 
 def _taken_field(selector: Any) -> Field | None:

@@ -171,6 +171,33 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         )
         return self._typed_one_input(descriptor, "Aggregate", of_rows)
 
+    def map_batches(
+        self,
+        func: Callable[[Any], Any],
+        schema: Any = None,
+        *,
+        frame: str | None = None,
+        key_names: Sequence[str] | None = None,
+    ) -> DataStream[Any]:
+        """Call a function with batches of records of any keys; see `DataStream.map_batches`.
+
+        All records of a key are in batches of one subtask, in their order.  A key that is not a
+        field of the records is a column of each batch, behind theirs, if its type is known.
+
+        Args:
+            func: The function.
+            schema: The type of the returned rows, or None for that of the annotation.
+            frame: "arrow", "pandas" or "polars"; by default that of the annotation, or "arrow".
+            key_names: The names of the key's fields, as in `aggregate`.
+
+        Raises:
+            InvalidProgramError: As `DataStream.map_batches`; or names are given for keys of an
+                unknown type, or a field of the records has one of the names.
+        """
+        from penstock.datastream.data_stream.tables import batches_mapped
+
+        return batches_mapped(self, func, schema, frame, key_names)
+
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """Emit the running sum of a field, by position or name, or of the records themselves."""
         return self._aggregate(position_to_sum, KeyedStream.AccumulateType.SUM)

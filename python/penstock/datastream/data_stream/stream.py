@@ -110,7 +110,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         )
 
     def map_batches(
-        self, func: Callable[[Any], Any], schema: Any, *, frame: str | None = None
+        self, func: Callable[[Any], Any], schema: Any = None, *, frame: str | None = None
     ) -> DataStream[Any]:
         """Call a function with a few thousand records at a time, as columns (beyond PyFlink).
 
@@ -123,18 +123,21 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
 
         Args:
             func: The function; its methods ``open`` and ``close`` are called if it has them.
-            schema: The type of the returned rows: a row type, or an Arrow schema.
+            schema: The type of the returned rows: a row type, or an Arrow schema; None if the
+                result is annotated as ``Annotated[pyarrow.RecordBatch, schema]``, or as such a
+                frame.
             frame: "arrow", "pandas" or "polars"; by default that of the annotation, or "arrow".
 
         Raises:
-            InvalidProgramError: The stream has no declared type, the schema is not a row type or
-                schema, or the function cannot be pickled.
-            WrongArgumentError: The function is not callable, or the kind of frame is unknown.
+            InvalidProgramError: The stream has no declared type, the schema is missing or neither
+                a row type nor a schema, or the function cannot be pickled.
+            WrongArgumentError: The function is not callable or takes no single batch, or the kind
+                of frame is unknown.
             DependencyError: pyarrow is not installed.
         """
         from penstock.datastream.data_stream.tables import batches_mapped
 
-        return batches_mapped(self, func, schema, frame)
+        return batches_mapped(self, func, schema, frame, None)
 
     @overload
     def flat_map(

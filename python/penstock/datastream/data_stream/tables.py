@@ -5,9 +5,11 @@ A library is imported only when one of its tables is requested.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.columns.batch_functions import frame_of
+from penstock.aggregates.resolution import computed_key_fields
+from penstock.columns.batch_fields import BatchFields
+from penstock.columns.batch_functions import Frame, frame_of, schema_of
 from penstock.columns.batch_schema import batch_schema
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.packages.optional_library import optional_library
@@ -15,6 +17,7 @@ from penstock.common.record_types import as_row_type
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.functions.function import check_parameters
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.arrow_types import arrow_library, arrow_schema, row_type_of
@@ -22,6 +25,8 @@ from penstock.graph import operators
 from penstock.graph.transformations import PARALLELISM_DEFAULT, OneInputTransformation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
@@ -108,30 +113,91 @@ def polars_of(table: Any) -> Any:
 
 
 def batches_mapped(
-    stream: DataStream[Any], function: Any, schema: Any, frame: str | None
+    stream: DataStream[Any],
+    function: Any,
+    schema: Any,
+    frame: str | None,
+    key_names: Sequence[str] | None,
 ) -> DataStream[Any]:
     """Return the stream of the rows that a function of batches returns; `DataStream.map_batches`.
 
     Raises:
         InvalidProgramError: The stream's type or the schema does not define columns.
-        WrongArgumentError: The function is not callable, or the kind of frame is unknown.
+        WrongArgumentError: The function is not callable or has other parameters, or the kind of
+            frame is unknown.
     """
     where = "map_batches"
+    found = batch_function(function, schema, frame, where)
+    fields = batch_fields(stream, key_names, where, has_key=stream._keys()[0] is not None)
+    descriptor = operators.MapBatches(
+        shipped(function, where), frame=found.frame, fields=fields, result_type=found.result_type
+    )
+    return stream._typed_one_input(descriptor, "Map batches", found.result_type)
+
+
+class CheckedFunction(NamedTuple):
+    """The frame kind and the result type of a function of batches."""
+
+    frame: Frame
+    result_type: RowTypeInfo
+
+
+def batch_function(function: Any, schema: Any, frame: str | None, where: str) -> CheckedFunction:
+    """Check a function of batches when the program is built.
+
+    Args:
+        function: The function.
+        schema: The declared schema; None for that of the function's annotation.
+        frame: The declared kind of frame; None for that of the function's annotation.
+        where: The call, for messages.
+
+    Raises:
+        InvalidProgramError: There is no schema, or it does not define columns.
+        WrongArgumentError: The function is not callable or has other parameters, or the kind of
+            frame is unknown.
+    """
     if not callable(function):
         raise WrongArgumentError(f"{where} takes a function, got {function!r}")
+    check_parameters(function, "one batch", (1,), where)
+    kind = frame_of(function, frame, where)
+    result_type = row_type_of(schema_of(function, where) if schema is None else schema, where)
+    batch_schema(result_type)
+    return CheckedFunction(kind, result_type)
+
+
+def batch_fields(
+    stream: DataStream[Any],
+    key_names: Sequence[str] | None,
+    where: str,
+    *,
+    has_key: bool,
+    has_bounds: bool = False,
+) -> BatchFields:
+    """Return the columns of the batches of a stream.
+
+    Args:
+        stream: The stream.
+        key_names: The names of the key's fields; None for the default.
+        where: The call, for messages.
+        has_key: Whether the key of the stream is a column.
+        has_bounds: Whether the bounds of the window are columns.
+
+    Raises:
+        InvalidProgramError: The stream has no declared type, the names of the keys do not fit, or
+            Arrow has no type for a field.
+    """
     declared: Any = as_row_type(stream._plain()._record_type())
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         raise InvalidProgramError(
             f"{where}: the records of {stream.transformation.name!r} have no declared type, so "
             "their columns are unknown: declare an output_type"
         )
-    batch_schema(declared)
-    result_type = row_type_of(schema, where)
-    batch_schema(result_type)
-    descriptor = operators.MapBatches(
-        shipped(function, where),
-        frame=frame_of(function, frame),
-        declared=declared,
-        result_type=result_type,
-    )
-    return stream._typed_one_input(descriptor, "Map batches", result_type)
+    selector, key_type = stream._keys()
+    has_fields = isinstance(declared, (RowTypeInfo, TupleTypeInfo))
+    found = None
+    if has_key and (has_fields or key_type is not None or key_names is not None):
+        found = computed_key_fields(selector, key_type, declared, key_names, where)
+    key, added = (None, ()) if found is None else found
+    fields = BatchFields(declared, key, added, has_bounds)
+    fields.check(where)
+    return fields

@@ -334,6 +334,49 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         )
         return self._listed("process", process_window_function, output_type)
 
+    def apply_batches(
+        self,
+        func: Callable[[Any], Any],
+        schema: Any = None,
+        *,
+        frame: str | None = None,
+        key_names: Sequence[str] | None = None,
+    ) -> DataStream[Any]:
+        """Call a function with all records of each window as one batch (beyond PyFlink).
+
+        Behind the columns of the records are those of a key that is not a field of the records, if
+        its type is known, and ``window_start`` and ``window_end`` in ms if the window has bounds.
+        The function, its schema and its frames are those of `DataStream.map_batches`.
+
+        Args:
+            func: The function.
+            schema: The type of the returned rows, or None for that of the annotation.
+            frame: "arrow", "pandas" or "polars"; by default that of the annotation, or "arrow".
+            key_names: The names of the key's fields, as in `aggregate`.
+
+        Raises:
+            InvalidProgramError: As `KeyedStream.map_batches`.
+            WrongArgumentError: The function is not callable or takes no single batch, or the kind
+                of frame is unknown.
+            DependencyError: pyarrow is not installed.
+        """
+        from penstock.aggregates.windows import has_bounds
+        from penstock.columns.window_batches import AllWindowBatches, KeyedWindowBatches
+        from penstock.datastream.data_stream.tables import batch_fields, batch_function
+
+        where = "apply_batches"
+        found = batch_function(func, schema, frame, where)
+        fields = batch_fields(
+            self._keyed_stream,
+            key_names,
+            where,
+            has_key=not self._all_windows,
+            has_bounds=has_bounds(self._assigner),
+        )
+        batches = AllWindowBatches if self._all_windows else KeyedWindowBatches
+        function = batches(shipped(func, where), found.frame, fields, found.result_type)
+        return self._listed("process", function, found.result_type)
+
     def top_n(self, n: int, by: Any, descending: bool = True) -> DataStream[T]:
         """Emit the highest records of each window when it fires (beyond PyFlink).
 

@@ -24,12 +24,12 @@ class MapBatches(FunctionDescriptor):
 
     Attributes:
         frame: The type of the function's argument: "arrow", "pandas" or "polars".
-        declared: The type of the records.
+        fields: The columns of its argument: a `penstock.columns.batch_fields.BatchFields`.
         result_type: The type of the returned records.
     """
 
     frame: Any
-    declared: Any
+    fields: Any
     result_type: Any
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.aggregates.named import NamedAggregates
 from penstock.columns.batch_functions import BatchFunction
-from penstock.columns.batch_schema import fields_of
+from penstock.columns.batch_schema import batch_schema, inexact_field
 from penstock.columns.column_batch import ColumnBatch
-from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
-from penstock.common.typeinfo import Types
+from penstock.columns.keyed_columns import keyed_columns
 from penstock.errors import FormatError
-from penstock.formats.arrow_types import arrow_library, columns_of
-from penstock.formats.json_values import field_values
-from penstock.formats.misfit import Misfit
+from penstock.expressions.functions import bound_function
+from penstock.formats.arrow_types import arrow_library
+from penstock.network import key_of
 from penstock.taskexecutor.compiled import FunctionOperator
 
 if TYPE_CHECKING:
+    from penstock.columns.batch_fields import BatchFields
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -30,12 +31,7 @@ def create_map_batches(
     context: OperatorContext, descriptor: operators.MapBatches
 ) -> MapBatchesOperator:
     """Create the operator that calls the function of this subtask."""
-    function: Any = descriptor.function
-    return MapBatchesOperator(
-        function,
-        BatchFunction(function, descriptor.frame, descriptor.declared, descriptor.result_type),
-        context.processing_time,
-    )
+    return MapBatchesOperator(context, descriptor)
 
 
 class MapBatchesOperator(FunctionOperator):
@@ -47,17 +43,27 @@ class MapBatchesOperator(FunctionOperator):
 
     takes_batches = True
 
-    def __init__(self, user_function: object, batches: BatchFunction, processing_time: Any) -> None:
-        """Start without records.
-
-        Args:
-            user_function: The function, or an object that is opened and closed.
-            batches: Calls the function.
-            processing_time: The operator's clock and timers.
-        """
-        super().__init__(user_function, batches)
+    def __init__(self, context: OperatorContext, descriptor: operators.MapBatches) -> None:
+        """Start without records."""
+        function: Any = descriptor.function
+        batches = BatchFunction(function, descriptor.frame, descriptor.result_type, "map_batches")
+        super().__init__(function, batches)
         self.batches = batches
-        self.processing_time = processing_time
+        self.fields: BatchFields = descriptor.fields
+        self.schema = batch_schema(self.fields.declared)
+        self.processing_time = context.processing_time
+        self.keys: Any = context.key_reader() if self.fields.added else None
+        self.key_columns = None
+        if self.keys is not None and inexact_field(self.fields.declared) is None:
+            key_type: Any = context.config.key_type
+            self.key_columns = keyed_columns(
+                context.evaluation,
+                bound_function(context.config.key_selectors[0], "get_key"),
+                key_type,
+                NamedAggregates((), None),
+                self.fields.key,
+                context.config.input_types[:1],
+            )
         self.values: list[Any] = []
         self.timestamps: list[int] = []
         self.is_timed = False
@@ -74,11 +80,11 @@ class MapBatchesOperator(FunctionOperator):
 
     def process_batch(self, batch: ColumnBatch) -> None:
         """Process the records of a batch."""
-        if batch.declared != self.batches.declared or batch.data.schema != self.batches.schema:
+        if batch.declared != self.fields.declared or batch.data.schema != self.schema:
             super().process_batch(batch)
             return
         self.flush()
-        self._call(batch)
+        self._call(batch, None)
 
     def process_watermark(self, timestamp: int) -> None:
         """Process a watermark of the input."""
@@ -100,25 +106,24 @@ class MapBatchesOperator(FunctionOperator):
         values, self.values = self.values, []
         timestamps, self.timestamps = self.timestamps, []
         pa = arrow_library("map_batches")
-        declared = self.batches.declared
-        names, types = zip(*fields_of(declared), strict=True)
-        has_fields = isinstance(declared, (RowTypeInfo, TupleTypeInfo))
         try:
-            rows = [field_values(v, list(names)) if has_fields else (v,) for v in values]
-        except Misfit as misfit:
-            raise FormatError(f"{self.context.name}: {misfit}") from None
-        row_type = Types.ROW_NAMED(list(names), list(types))
-        data = columns_of(rows, row_type, self.batches.schema)
-        self._call(ColumnBatch(data, declared, pa.array(timestamps, pa.int64())))
+            data = self.fields.data(values)
+        except FormatError as error:
+            raise FormatError(f"{self.context.name}: {error}") from None
+        batch = ColumnBatch(data, self.fields.declared, pa.array(timestamps, pa.int64()))
+        self._call(batch, values)
 
     def _on_time(self, timestamp: int) -> None:
         del timestamp
         self.is_timed = False
         self.flush()
 
-    def _call(self, batch: ColumnBatch) -> None:
+    def _call(self, batch: ColumnBatch, values: list[Any] | None) -> None:
+        """Call the function with a batch; ``values`` are its records, None to create them."""
         done = False
         try:
+            if self.keys is not None:
+                batch = self._with_keys(batch, values)
             result = self.batches(batch)
             if len(result):
                 self.output.collect_batch(result)
@@ -126,3 +131,16 @@ class MapBatchesOperator(FunctionOperator):
         finally:
             if not done:
                 self.note_failure()
+
+    def _with_keys(self, batch: ColumnBatch, values: list[Any] | None) -> ColumnBatch:
+        """Return a batch with the columns of the keys."""
+        fields = self.fields
+        keyed = None if self.key_columns is None else self.key_columns.of(batch)
+        if keyed is not None:
+            data = fields.joined(batch.data, [keyed.keys[at] for at in fields.added])
+        else:
+            read = self.keys.read
+            records = batch.rows() if values is None else values
+            keys = [fields.values_of_key(key_of(read(value))) for value in records]
+            data = fields.with_added(batch.data, keys)
+        return batch.with_columns(data, fields.row_type)
