@@ -6,6 +6,7 @@ its own programs; the list of methods is in the description of PyFlink's API.
 
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,10 @@ def find_nested(path):
 
 
 def test_each_method_is_used():
-    done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True)
+    environment = {**os.environ, "PENSTOCK_EXECUTION_TARGET": "in-process"}
+    done = subprocess.run(
+        [sys.executable, PROGRAM], capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stderr
     called = set(json.loads(done.stdout.splitlines()[-1]))
     wanted = {

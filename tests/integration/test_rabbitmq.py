@@ -386,6 +386,7 @@ def test_a_savepoint_knows_what_the_broker_may_send_again(broker, client, tmp_pa
     client.channel.queue_delete("savepoint")
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_killed_and_started_again(broker):
     first = Client(broker)
     first.declare("in")

@@ -33,7 +33,7 @@ class Leftovers:
     def __init__(self) -> None:
         os.environ[MARK] = str(os.getpid())
         self._servers = set(_processes())
-        self._before = self._found()
+        self._before = _resources()
 
     def check(self) -> None:
         """Wait for resources that are being released.
@@ -59,7 +59,11 @@ class Leftovers:
             for pid, command in _processes().items()
             if self._servers.isdisjoint(_ancestors(pid))
         }
-        return {*processes, *_ports(), *_files(), *_shared_memory(), *_spark_jobs()}
+        return {*processes, *_resources()}
+
+
+def _resources() -> set[str]:
+    return {*_ports(), *_files(), *_shared_memory(), *_spark_jobs()}
 
 
 def _processes() -> dict[int, str]:
