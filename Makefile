@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 INSTALLED_GROUPS ?= test
 # Tests of processes mostly wait, so that more of them run at a time than there are cores.
-WORKERS ?= 3
+WORKERS ?= 4
 SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 
 # With it, as in many containers, each process would compile the modules that it imports anew: tests
@@ -36,8 +36,8 @@ build: $(STAMP)  ## penstock and what its tests need, in .venv
 run: $(STAMP)  ## build, install, and count the words of the standard library on Spark local[2]
 	$(BIN)/python examples/main_job.py
 
-test: $(STAMP) test-rust build/kafka/jars  ## every mechanism, in both languages (TESTS=all: every test)
-	$(PYTEST) -n $(WORKERS) --max-flaky=3 $(SELECTED)
+test: $(STAMP) build/kafka/jars  ## every mechanism, in both languages (TESTS=all: every test)
+	sh ci/test.sh $(PYTEST) -n $(WORKERS) --max-flaky=3 $(SELECTED)
 
 test-all:  ## every test, with the variants, long runs and Spark clusters that `make test` leaves out
 	$(MAKE) test TESTS=all

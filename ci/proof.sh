@@ -5,18 +5,18 @@
 set -eu
 cd "$(dirname "$0")/.."
 crates='-p penstock-memory -p penstock-network'
+loom='penstock-memory/loom penstock-network/loom'
 host=$(rustc -vV | sed -n 's/^host: //p')
 proof=${CARGO_TARGET_DIR:-target}/proof
 
 models() {
     # More preemptions find more, and take longer; three are explored within seconds.
-    export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" RUSTFLAGS='--cfg loom'
-    export CARGO_TARGET_DIR="$proof/loom"
-    # The same crates for both, so that nothing is built twice.
+    export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}"
+    # The same crates for both, and the profile of the other tests, so that nothing is built twice.
     # shellcheck disable=SC2086 # a list of options
-    cargo test --quiet --locked --profile develop $crates --test 'loom_*'
+    cargo test --quiet --locked --profile develop $crates --features "$loom" --test 'loom_*'
     # shellcheck disable=SC2086
-    cargo test --quiet --locked --profile develop $crates --lib loom_models
+    cargo test --quiet --locked --profile develop $crates --features "$loom" --lib loom_models
 }
 
 miri() {

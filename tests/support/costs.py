@@ -54,15 +54,15 @@ class Costs:
         try:
             return (yield)
         finally:
-            wall_s, own_s, reaped_s, sampled_s, processes = (
+            wall_s, own_s, reaped_s, sampled_s, ended_s, processes = (
                 now - then for now, then in zip(self._totals(), before, strict=True)
             )
-            # Samples miss a process's last moments; reaping counts children whose parent ended
-            # first.
+            # Samples miss the last moments of processes, which are in the time of those that were
+            # reaped; so is all of what they took in earlier tests.
             cost = {
                 "test": item.nodeid,
                 "wall_s": round(wall_s, 3),
-                "cpu_s": round(own_s + max(reaped_s, sampled_s), 3),
+                "cpu_s": round(own_s + sampled_s + max(reaped_s - ended_s, 0), 3),
                 "processes": processes,
             }
             with self._path.open("a") as file:
@@ -70,13 +70,14 @@ class Costs:
 
     def _totals(self):
         times = os.times()
-        sampled_s, processes = self._descendants.totals()
+        sampled_s, ended_s, processes = self._descendants.totals()
         own_s = times.user + times.system
         return (
             time.monotonic(),
             own_s,
             times.children_user + times.children_system,
             sampled_s,
+            ended_s,
             processes,
         )
 
@@ -86,6 +87,7 @@ class Descendants:
 
     def __init__(self):
         self._cpu_s = {}
+        self._alive = set()
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="costs", daemon=True)
@@ -98,10 +100,11 @@ class Descendants:
         self._thread.join()
 
     def totals(self):
-        """Return the CPU time of all descendants so far, and their number."""
+        """Return the CPU time of all descendants so far, of those that have ended, and how many."""
         self._look()
         with self._lock:
-            return sum(self._cpu_s.values()), len(self._cpu_s)
+            ended = sum(s for process, s in self._cpu_s.items() if process not in self._alive)
+            return sum(self._cpu_s.values()), ended, len(self._cpu_s)
 
     def _watch(self):
         while not self._ended.wait(INTERVAL_S):
@@ -109,6 +112,7 @@ class Descendants:
 
     def _look(self):
         with self._lock:
+            self._alive.clear()
             left = _children(os.getpid())
             while left:
                 pid = left.pop()
@@ -117,6 +121,7 @@ class Descendants:
                     fields = _text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
                     ticks, started = int(fields[11]) + int(fields[12]), fields[19]
                     self._cpu_s[pid, started] = ticks / TICKS_PER_SECOND
+                    self._alive.add((pid, started))
                     left += _children(pid)
 
 

@@ -19,6 +19,17 @@ def test_busy():
     code = "import time\\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
 
+def test_that_starts_a_server():
+    code = "import time\\nwhile time.process_time() < 0.5: pass\\nprint()\\ninput()"
+    global server
+    server = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    server.stdout.readline()
+
+def test_that_ends_it():
+    server.communicate(b"\\n")
+
 def test_idle():
     pass
 """
@@ -38,8 +49,9 @@ def test_each_test_has_its_costs(tmp_path):
         check=True,
         capture_output=True,
     )
-    busy, idle = recorded(tmp_path / "costs")
+    busy, starts, ends, idle = recorded(tmp_path / "costs")
     assert busy["cpu_s"] > 0.2 > idle["cpu_s"]
+    assert starts["cpu_s"] > 0.4 > ends["cpu_s"]
     assert idle["processes"] == 0
     first, second = table([idle, busy], lambda test: test, 5).splitlines()[2:]
     assert first.startswith(f"| `{busy['test']}` | 1 | ")
@@ -48,9 +60,9 @@ def test_each_test_has_its_costs(tmp_path):
 
 def test_processes_are_counted_that_have_ended():
     descendants = Descendants()
-    _, before = descendants.totals()
+    *_, before = descendants.totals()
     code = "import subprocess; subprocess.run(['cat'])"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
-        while descendants.totals()[1] < before + 2:
+        while descendants.totals()[2] < before + 2:
             assert child.poll() is None
-    assert descendants.totals()[1] == before + 2
+    assert descendants.totals()[2] == before + 2

@@ -196,14 +196,14 @@ impl BufferBuilder {
     }
 
     /// Returns the address of the marker's integer; a writer stores with release ordering.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     #[must_use]
     pub fn marker_ptr(&self) -> *mut i32 {
         self.slot.marker().as_ptr()
     }
 
     /// Returns the marker's address under loom, where it has no plain integer, as its identity.
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     #[must_use]
     pub fn marker_ptr(&self) -> *mut i32 {
         std::ptr::from_ref(self.slot.marker()).cast_mut().cast()

@@ -121,7 +121,7 @@ impl Drop for Ending {
 }
 
 /// A model, beside what is private; the queue between channel and thread is the standard library's.
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod loom_models {
     use loom::thread;
 

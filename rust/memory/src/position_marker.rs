@@ -99,7 +99,7 @@ impl PositionMarker {
     }
 
     /// Returns the address of the integer, for a writer beyond the C function table.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     #[must_use]
     pub fn as_ptr(&self) -> *mut i32 {
         self.0.as_ptr()

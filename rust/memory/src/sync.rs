@@ -1,19 +1,19 @@
 //! The synchronisation primitives of this crate, all in one place.
 //!
-//! Under `cfg(loom)` they are loom's, so that the models in `tests/loom_*.rs` explore every
+//! With the feature `loom` they are loom's, so that the models in `tests/loom_*.rs` explore every
 //! interleaving of the production code.  `Arc` is always the standard one: it is not under test,
 //! and loom's cannot hold trait objects.
 
 pub(crate) use std::sync::Arc;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering, fence};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering, fence};
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use std::sync::PoisonError;
@@ -28,17 +28,17 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Number of looks at a lock between which a thread spins, about ten microseconds in total.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const SPIN_ROUNDS: u32 = 9;
 
 /// Tells the processor, and loom's scheduler, that this thread waits for another.
 pub(crate) fn spin_wait(round: u32) {
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     {
         let _ = round;
         loom::thread::yield_now();
     }
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     if round < SPIN_ROUNDS {
         // Every look takes the holder's cache line away, so each is rarer than the last: the holder
         // makes more progress than two threads that alternate.

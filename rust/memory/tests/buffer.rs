@@ -1,6 +1,6 @@
 //! Buffers share their segment by counting; indexes belong to each handle.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 use penstock_memory::{
     Buffer, BufferError, DEFAULT_REQUEST_TIMEOUT, DataType, LocalPoolOptions, NetworkBufferPool,

@@ -1,6 +1,6 @@
 //! Committed bytes are read exactly once, in order, while the writer continues.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Temporary files: names, order, errors that are kept, and nothing left behind.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 use std::fs;
 use std::path::PathBuf;

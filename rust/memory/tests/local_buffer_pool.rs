@@ -1,6 +1,6 @@
 //! Requests, quotas, overdraft, listeners and the end of a local buffer pool.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Interleavings of two users of a local pool with one segment.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release
-//! -p penstock-memory --test loom_local_buffer_pool`.
+//! Run with `LOOM_MAX_PREEMPTIONS=2 cargo test --release -p penstock-memory --features loom
+//! --test loom_local_buffer_pool`.
 
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Every interleaving of one writer and one reader of a position marker.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p penstock-memory --test loom_position_marker`.
+//! Run with `cargo test -p penstock-memory --features loom --test loom_position_marker`.
 
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Run with `make proof PARTS=models`.
 
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 
 use std::sync::Arc;
 

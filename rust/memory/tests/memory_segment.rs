@@ -1,6 +1,6 @@
 //! Checked access to segments on and off the heap, before and after they are freed.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 use std::ptr::NonNull;
 use std::sync::Arc;

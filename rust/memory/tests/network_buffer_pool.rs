@@ -1,6 +1,6 @@
 //! Promises, redistribution and availability of the network buffer pool.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 use std::sync::Arc;
 use std::time::Duration;

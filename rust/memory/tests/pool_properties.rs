@@ -1,6 +1,6 @@
 //! Invariants of the pools over random sequences of operations.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Goal: memory that others may map is theirs to read and nothing else, and maps what is safe only.
 //! Method: both ends in one process, which maps the same pages twice.
 // Miri knows no files without names.
-#![cfg(not(any(loom, miri)))]
+#![cfg(not(any(feature = "loom", miri)))]
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};

@@ -122,7 +122,7 @@ pub(crate) struct EnvironmentCore {
 
 impl EnvironmentCore {
     /// Creates an environment without threads: models do their work.
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     pub(crate) fn detached() -> Self {
         Self {
             config: Arc::new(EnvironmentConfig::new("model", b"")),
@@ -145,7 +145,7 @@ impl EnvironmentCore {
     }
 
     /// Returns the transport, to be shared with a channel.
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn transport_handle(&self) -> &Arc<Transport> {
         &self.transport
     }

@@ -25,7 +25,7 @@ pub mod wire;
 mod environment;
 mod error;
 mod gate;
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod loom_models;
 mod partition;
 mod sync;

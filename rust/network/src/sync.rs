@@ -4,14 +4,14 @@
 //! locks (queues, counters) is consistent between statements, so the other channels continue and
 //! shutdown still returns every buffer.
 //!
-//! Under `cfg(loom)` they are loom's, so that `loom_models` explores the interleavings of the
+//! With the feature `loom` they are loom's, so that `loom_models` explores the interleavings of the
 //! production code.  `Arc` is always the standard one: it is not under test, and loom's cannot hold
 //! trait objects.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 use std::sync as imp;
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 use loom::sync as imp;
 
 pub(crate) use imp::MutexGuard;
@@ -96,7 +96,7 @@ impl Condvar {
 }
 
 /// Replaces the waker of a poll: a wake-up persists until it is taken, and one stands for many.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[derive(Debug, Default)]
 pub(crate) struct Waker {
     woken: Mutex<bool>,
@@ -105,17 +105,17 @@ pub(crate) struct Waker {
     bell: std::sync::OnceLock<Bell>,
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 struct Bell(Box<dyn Fn() + Send + Sync>);
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 impl std::fmt::Debug for Bell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Bell")
     }
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 impl Waker {
     /// As of the real one, whose registration is not under test.
     pub(crate) fn new(_: &mio::Registry, _: mio::Token) -> std::io::Result<Self> {
@@ -147,14 +147,14 @@ impl Waker {
 }
 
 /// Replaces a thread's sleep in the kernel, which must not stop a model.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
     asleep: Mutex<bool>,
     changed: Condvar,
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 impl Sleeper {
     /// Sleeps until `poll` returns true; a timeout ends it at once, as models have no clock.
     pub(crate) fn sleep(&self, timeout: Option<Duration>, mut poll: impl FnMut() -> bool) {

@@ -192,7 +192,7 @@ impl InputGate {
 
     /// Returns the address of a byte, valid as long as the gate, that is nonzero while
     /// `next_urgent` may have an event: for a reader between two records.  Other threads write it.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     #[must_use]
     pub fn urgent_ptr(&self) -> *const u8 {
         match self {

@@ -23,5 +23,5 @@ pub(crate) use remote_channel::{RemoteChannelConfig, RemoteInputChannel};
 pub use single::SingleInputGate;
 pub use union::UnionInputGate;
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 pub(crate) use input_gate::Wait;

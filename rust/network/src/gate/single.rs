@@ -226,7 +226,7 @@ impl SingleInputGate {
     }
 
     /// Returns the address at which the C function table reads `is_urgent` without a call.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     pub(crate) fn urgent_ptr(&self) -> *const u8 {
         self.urgent.as_ptr()
     }

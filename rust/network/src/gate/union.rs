@@ -105,7 +105,7 @@ impl UnionInputGate {
     }
 
     /// Returns the address at which a caller checks for events that overtake data, without a call.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     pub(crate) fn urgent_ptr(&self) -> *const u8 {
         self.urgent.as_ptr()
     }

@@ -51,7 +51,7 @@ impl OutputFlusher {
     }
 
     /// Creates a flusher without a thread: models flush by themselves.
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     pub(crate) fn detached() -> Self {
         Self {
             shared: Arc::new(Shared::default()),

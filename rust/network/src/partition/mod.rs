@@ -3,7 +3,7 @@
 
 mod blocking;
 mod flusher;
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod loom_models;
 mod manager;
 mod open_builders;
@@ -28,7 +28,7 @@ pub(crate) use task_events::check_task_event;
 pub(crate) use view::SubpartitionView;
 pub(crate) use wakeups::{Doorbell, Wakeups};
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 pub(crate) use self::{
     shared::Subpartition,
     subpartition::{BufferAndBacklog, PipelinedSubpartition},

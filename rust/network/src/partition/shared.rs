@@ -171,13 +171,13 @@ impl PartitionShared {
     }
 
     /// Returns the address of a dirty byte, for a writer that sets it directly.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     pub(crate) fn dirty_ptr(&self, subpartition: Option<usize>) -> *mut u8 {
         self.dirty(subpartition).as_ptr()
     }
 
     /// Returns a dirty byte's address under loom, where models set it through `dirty`.
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     pub(crate) fn dirty_ptr(&self, _: Option<usize>) -> *mut u8 {
         std::ptr::null_mut()
     }

@@ -12,7 +12,7 @@
 //! The listener is called after the lock is released.
 
 use std::collections::VecDeque;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 use std::time::Instant;
 
 use penstock_memory::{Buffer, BufferConsumer, DataType};
@@ -524,13 +524,13 @@ impl State {
     }
 
     /// Notes that a full data buffer was taken.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     fn on_taken(&mut self) {
         self.pace.on_taken(Instant::now());
     }
 
     /// Does nothing: models have no clock.
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     fn on_taken(&mut self) {}
 
     /// Returns the number of data buffers to announce to the reader.

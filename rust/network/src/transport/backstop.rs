@@ -63,7 +63,7 @@ impl Backstop {
         })
     }
 
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(super) fn set(&self) -> &Arc<SocketSet> {
         &self.set
     }

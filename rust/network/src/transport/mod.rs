@@ -23,7 +23,7 @@ mod lending;
 mod link;
 mod listeners;
 mod lookout;
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod loom_models;
 mod news;
 mod outbound;
@@ -39,7 +39,7 @@ mod waiting;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 use mio::Waker;
 use mio::{Poll, Token};
 use penstock_memory::SharedMemory;
@@ -54,7 +54,7 @@ use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
 use crate::partition::{PartitionManager, PartitionShared};
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 use crate::sync::Waker;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::wire::PartitionRequest;
@@ -153,7 +153,7 @@ impl Transport {
     }
 
     /// Creates a transport without a thread, for models, which play the thread.
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     pub(crate) fn detached() -> Arc<Self> {
         Arc::new(Self {
             commands: Mutex::new(Some(Vec::new())),
@@ -165,7 +165,7 @@ impl Transport {
     }
 
     /// Waits for commands as the I/O thread does, without sockets: sleeps until there are some.
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn wait_for_commands(&self) -> Vec<Command> {
         let mut commands = Vec::new();
         loop {
@@ -181,13 +181,13 @@ impl Transport {
     }
 
     /// Has every wake-up of the I/O thread ring a bell, at which a model of it sleeps.
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn wake_by(&self, bell: impl Fn() + Send + Sync + 'static) {
         self.waker.ring_by(bell);
     }
 
     /// Returns commands after `sleep`, which the bell ends; skips it if some are there.
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn take_commands_or(&self, sleep: impl FnOnce()) -> Vec<Command> {
         if self.park() {
             sleep();

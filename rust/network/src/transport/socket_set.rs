@@ -25,7 +25,7 @@ pub(super) const MAX_READY: usize = 32;
 pub(crate) struct SocketSet {
     epoll: OwnedFd,
     bell: OwnedFd,
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     sleeper: crate::sync::Sleeper,
 }
 
@@ -39,7 +39,7 @@ impl SocketSet {
         Ok(Self {
             epoll,
             bell,
-            #[cfg(loom)]
+            #[cfg(feature = "loom")]
             sleeper: crate::sync::Sleeper::default(),
         })
     }
@@ -48,7 +48,7 @@ impl SocketSet {
     pub(crate) fn add(&self, socket: impl AsFd, token: usize) -> io::Result<()> {
         let on = EventFlags::IN | EventFlags::EXCLUSIVE;
         epoll::add(&self.epoll, socket, EventData::new_u64(token as u64), on)?;
-        #[cfg(loom)]
+        #[cfg(feature = "loom")]
         self.sleeper.poke();
         Ok(())
     }
@@ -64,17 +64,17 @@ impl SocketSet {
         if let Err(error) = rustix::io::write(&self.bell, &1_u64.to_ne_bytes()) {
             log::error!("ringing for the reader of a gate: {error}");
         }
-        #[cfg(loom)]
+        #[cfg(feature = "loom")]
         self.sleeper.poke();
     }
 
     /// Adds the tokens of readable sockets to `ready`; sleeps until there are some, the bell rings,
     /// a signal arrives, or the timeout passes.
     pub(crate) fn wait(&self, ready: &mut Vec<usize>, timeout: Option<Duration>) {
-        #[cfg(loom)]
+        #[cfg(feature = "loom")]
         self.sleeper
             .sleep(timeout, || self.poll(ready, Some(Duration::ZERO)));
-        #[cfg(not(loom))]
+        #[cfg(not(feature = "loom"))]
         self.poll(ready, timeout);
     }
 
@@ -105,13 +105,13 @@ impl SocketSet {
     }
 
     /// Replaces the kernel: reports an arrival; returns whether a thread slept here.
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn poke(&self) -> bool {
         self.sleeper.poke()
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;

@@ -209,7 +209,7 @@ impl Waiting {
         sockets.set.add(&connection.socket, connection.token)
     }
 
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn set(&self) -> &SocketSet {
         &self.sockets.as_ref().unwrap().set
     }

@@ -10,7 +10,7 @@ use crate::transport::io_thread::Context;
 const WAITER_TURN_BYTES: usize = 256 << 10;
 /// Frames that it handles before that check: the first of a thousand may end the wait.
 /// In models, it is one frame.
-const WAITER_TURN_FRAMES: usize = if cfg!(loom) { 1 } else { 32 };
+const WAITER_TURN_FRAMES: usize = if cfg!(feature = "loom") { 1 } else { 32 };
 
 impl Connection {
     /// Reads and handles arrived frames, at most those of one turn.
