@@ -19,7 +19,7 @@ def test_busy():
     code = "import time\\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
 
-def test_that_starts_a_server():
+def test_a_server_starts():
     code = "import time\\nwhile time.process_time() < 0.5: pass\\nprint()\\ninput()"
     global server
     server = subprocess.Popen(
@@ -27,7 +27,7 @@ def test_that_starts_a_server():
     )
     server.stdout.readline()
 
-def test_that_ends_it():
+def test_the_server_ends():
     server.communicate(b"\\n")
 
 def test_idle():
