@@ -105,10 +105,16 @@ class _Reader:
 
     def __init__(self) -> None:
         self._around: list[Any] = []
+        #: The arguments of generic classes around the part, by type variable.
+        self._given: dict[Any, Any] = {}
 
     def read(self, annotation: Any) -> TypeInformation:
         if isinstance(annotation, TypeInformation):
             return annotation
+        if isinstance(annotation, typing.TypeVar):
+            if annotation not in self._given:
+                raise UntypedError(f"{annotation} may be any type")
+            return self.read(self._given[annotation])
         made = _SCALARS.get(annotation) if isinstance(annotation, type) else None
         if made is not None:
             return made()
@@ -150,12 +156,17 @@ class _Reader:
             raise UntypedError(f"{_shown(annotation)} has no type of its own")
         if cls in self._around:
             raise UntypedError(f"{_shown(annotation)} contains itself")
+        hints = _hints_of(cls)
+        declaring = _declaring(annotation, self._given)
+        given = self._given
         self._around.append(cls)
-        try:
-            hints = _hints_of(cls)
-            return RecordTypeInfo(cls, {name: self._field(hints.get(name)) for name in names})
-        finally:
-            self._around.pop()
+        fields = {}
+        for name in names:
+            self._given = next((a for c, a in declaring if name in vars(c)["__annotations__"]), {})
+            fields[name] = self._field(hints.get(name))
+        self._given = given
+        self._around.pop()
+        return RecordTypeInfo(cls, fields)
 
     def _field(self, annotation: Any) -> TypeInformation:
         try:
@@ -174,6 +185,44 @@ class _Reader:
         if len(found) != 1:
             raise UntypedError(f"{_shown(annotation)} allows values of several types")
         return self.read(found.pop())
+
+
+def _declaring(annotation: Any, around: dict[Any, Any]) -> list[tuple[Any, dict[Any, Any]]]:
+    """Return the classes that declare the fields of a class, with arguments by type variable.
+
+    The class comes before its bases.
+
+    Args:
+        annotation: The class, with arguments if it is generic.
+        around: Arguments for the type variables of the annotation.
+    """
+    cls = typing.get_origin(annotation) or annotation
+    parameters, arguments = getattr(cls, "__parameters__", ()), typing.get_args(annotation)
+    model = vars(cls).get("__pydantic_generic_metadata__", {})
+    if model.get("origin"):
+        cls, arguments = model["origin"], model["args"]
+        parameters = vars(cls)["__pydantic_generic_metadata__"]["parameters"]
+    given = {
+        variable: found
+        for variable, argument in zip(parameters, arguments, strict=False)
+        if not getattr(found := _substituted(argument, around), "__parameters__", ())
+        and not isinstance(found, typing.TypeVar)
+    }
+    found = [(cls, given)] if "__annotations__" in vars(cls) else []
+    for base in vars(cls).get("__orig_bases__", cls.__bases__):
+        if isinstance(typing.get_origin(base) or base, type):
+            found += _declaring(base, given)
+    return found
+
+
+def _substituted(argument: Any, given: dict[Any, Any]) -> Any:
+    """Return an argument whose type variables are replaced where they are known."""
+    if isinstance(argument, typing.TypeVar):
+        return given.get(argument, argument)
+    parameters = getattr(argument, "__parameters__", ())
+    if not parameters or isinstance(argument, type):
+        return argument
+    return argument[tuple(given.get(variable, variable) for variable in parameters)]
 
 
 def _without_none(annotation: Any) -> list[Any]:

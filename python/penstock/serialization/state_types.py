@@ -125,12 +125,16 @@ def _of_schema(schema: TypeSchema) -> StateType:
 
 
 def _row_migration(old: StateType, new: StateType) -> Migration:
-    """Match fields by name; an added field is None."""
+    """Match fields by name; an added field is None.
+
+    Values of a field without a declared type are those that the new type has to describe.
+    """
     sources: list[tuple[int, Migration] | None] = []
     for name, field in zip(new.names, new.fields, strict=True):
         if name in old.names:
             index = old.names.index(name)
-            sources.append((index, migration(old.fields[index], field)))
+            former = old.fields[index]
+            sources.append((index, None if former.kind == ANY.kind else migration(former, field)))
         else:
             sources.append(None)
     positions = {name: index for index, name in enumerate(old.names)}

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NamedTuple, NewType, TypedDict
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypedDict, TypeVar
 
 import pydantic
 import pytest
@@ -28,6 +28,8 @@ from penstock.testing import PipelineTestHarness
 
 PICKLED = Types.PICKLED_BYTE_ARRAY()
 UserId = NewType("UserId", int)
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Colour(enum.Enum):
@@ -74,8 +76,35 @@ class Node:
 
 
 @dataclass
+class Box(Generic[T]):
+    value: T
+
+
+@dataclass
+class Pair(Box[list[T]], Generic[T, U]):
+    first: U
+    second: "Box[T] | None"
+    third: T
+
+
+class Ints(Pair[int, str]):
+    pass
+
+
+class Page(pydantic.BaseModel, Generic[T]):
+    content: T
+
+
+@dataclass
 class Broken:
     name: "Nobody"  # noqa: F821
+
+
+#: The fields of a pair of an int and a text.
+PAIR = (
+    ["value", "first", "second", "third"],
+    [Types.LIST(Types.LONG()), Types.STRING(), Types.of(Box[int]), Types.LONG()],
+)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +143,11 @@ def test_types_of_annotations(annotation, expected):
         (Order, ["user", "lines"], [Types.STRING(), Types.LIST(Types.LONG())]),
         (Event, ["user", "at"], [Types.STRING(), Types.LONG()]),
         (Node, ["name", "next"], [Types.STRING(), PICKLED]),
+        (Box, ["value"], [PICKLED]),
+        (Box[int], ["value"], [Types.LONG()]),
+        (Page[int], ["content"], [Types.LONG()]),
+        (Pair[int, str], *PAIR),
+        (Ints, *PAIR),
     ],
 )
 def test_types_of_classes(record_class, names, types):

@@ -65,6 +65,13 @@ def test_fields_of_rows_migrate_by_their_names():
     assert found.migrate(Row(name="a", gone=1)) == Row(added=None, name="a")
 
 
+def test_a_field_without_a_declared_type_gets_one():
+    old = Types.ROW_NAMED(["name", "value"], [Types.STRING(), Types.PICKLED_BYTE_ARRAY()])
+    new = Types.ROW_NAMED(["name", "value"], [Types.STRING(), Types.LONG()])
+    found = compatibility(old, new)
+    assert found.migrate(Row(name="a", value=1)) == Row(name="a", value=1)
+
+
 def test_another_kind_is_incompatible_and_refused_with_both_types():
     found = compatibility(OLD, Types.INT())
     assert found.is_incompatible()
