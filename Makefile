@@ -222,4 +222,4 @@ test-pythons: $(STAMP)  ## a short set of tests on the other installed versions 
 	sh ci/pythons.sh
 
 clean:  ## remove everything that was built
-	rm -rf $(VENV) build dist target python/penstock/_core*.so python/penstock/_native/*.so
+	rm -rf $(VENV) build dist target python/penstock/_core*.so python/penstock/_native/*/*.so

@@ -125,7 +125,7 @@ def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
 
     schema = schema_of(Types.TUPLE([Types.STRING(), Types.LONG()]))
     if runtime == "native":
-        from penstock._native.codec import Codec
+        from penstock._native.codecs.codec import Codec
     else:
         from penstock.serialization.pure.codec import Codec
     codec = Codec(schema)

@@ -93,7 +93,7 @@ def environment_of(runtime: str, *, same_host: bool) -> Any:
 def codec_of(runtime: str) -> Any:
     """Return the codec of undeclared values."""
     if runtime == "native":
-        from penstock._native.codec import Codec
+        from penstock._native.codecs.codec import Codec
     else:
         from penstock.serialization.pure.codec import Codec
     return Codec(schema_of(None))
@@ -140,7 +140,7 @@ def produce(arguments: argparse.Namespace) -> None:
 def consume(arguments: argparse.Namespace, address: tuple[str, int]) -> dict[str, Any]:
     """Read to the end and return the account."""
     if arguments.runtime == "native":
-        from penstock._native.operator_loop import Input
+        from penstock._native.operators.operator_loop import Input
     else:
         from penstock.taskexecutor.compiled.operator_loop import Input
 

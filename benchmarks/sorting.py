@@ -79,7 +79,7 @@ def measure(sorter: str, records: int, keys: int, managed_mib: int) -> dict[str,
 
 def measure_output(consumers: int, records: int) -> dict[str, object]:
     """Write and read a stored output in this process; return its CPU times and peak memory."""
-    from penstock._native.codec import Codec
+    from penstock._native.codecs.codec import Codec
     from penstock.columns.column_batch import NO_TIMESTAMP
     from penstock.network import load
     from penstock.serialization.type_schema import schema_of

@@ -1,7 +1,7 @@
 """PEP 517 backend: compiles the Cython extensions, then hands over to maturin.
 
 One wheel holds the Rust extension ``penstock._core`` and the Cython extensions
-``penstock._native.*``.  maturin owns metadata, tags and the Rust build; this file only adds the
+``penstock._native.*.*``.  maturin owns metadata, tags and the Rust build; this file only adds the
 compiled Cython modules in place before maturin collects the files, and checks afterwards that
 they are in the wheel.  Run as a script it compiles the Cython modules in place (``make cython``).
 """
@@ -36,29 +36,20 @@ EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX").replace(platform.machine(), 
 # Modules with one source for both runtimes: plain Python that the native build compiles, most with
 # an augmenting .pxd of the same name under native/.
 SHARED_SOURCES = {
-    "penstock._native.keys": "python/penstock/serialization/pure/keys.py",
-    "penstock._native.heap_states": "python/penstock/taskexecutor/state/heap_states.py",
-    "penstock._native.folding_states": "python/penstock/taskexecutor/state/folding_states.py",
-    "penstock._native.map_iterators": "python/penstock/taskexecutor/state/map_iterators.py",
-    "penstock._native.element_states": "python/penstock/taskexecutor/rocksdb/element_states.py",
-    "penstock._native.type_check": "python/penstock/taskexecutor/state/type_check.py",
-} | {
-    f"penstock._native.{name}": f"python/penstock/taskexecutor/compiled/{name}.py"
-    for name in (
-        "field_sum",
-        "function_operators",
-        "match_heap",
-        "match_nodes",
-        "operator_loop",
-        "pattern_automaton",
-        "pattern_matching",
-        "pattern_operator",
-        "process_operators",
-        "source_operators",
-        "time_operators",
-        "timers",
-        "window_operators",
+    f"penstock._native.{package}.{name}": f"python/penstock/{room}/{name}.py"
+    for package, room, names in (
+        ("keys", "serialization/pure", "keys"),
+        ("state", "taskexecutor/state", "folding_states heap_states map_iterators type_check"),
+        ("state", "taskexecutor/rocksdb", "element_states"),
+        (
+            "operators",
+            "taskexecutor/compiled",
+            "field_sum function_operators match_heap match_nodes operator_loop pattern_automaton "
+            "pattern_matching pattern_operator process_operators source_operators time_operators "
+            "timers window_operators",
+        ),
     )
+    for name in names.split()
 }
 
 DIRECTIVES = {
@@ -86,9 +77,10 @@ def extension_sources():
 
 
 def remove_foreign_extensions():
-    """Remove another interpreter's leftovers, which would go into this interpreter's wheel."""
-    for path in PACKAGE.glob("*.so"):
-        if not path.name.endswith(EXT_SUFFIX):
+    """Remove leftovers of other interpreters and former modules: they would go into the wheel."""
+    wanted = {PACKAGE.joinpath(*name.split(".")[2:]) for name in extension_sources()}
+    for path in PACKAGE.rglob("*.so"):
+        if path.with_name(path.name.removesuffix(EXT_SUFFIX)) not in wanted:
             path.unlink()
 
 

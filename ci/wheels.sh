@@ -60,7 +60,7 @@ for machine in $machines; do
         "$tools/venv/bin/python" ci/licenses.py --check-wheel "$wheel"
         rm -rf "$tools/try" && mkdir "$tools/try"
         "$tools/venv/bin/python" -m zipfile -e "$wheel" "$tools/try/unpacked"
-        grep -q StreamInputProcessor_process_next "$tools"/try/unpacked/penstock/_native/input_processor.*.so
+        grep -q StreamInputProcessor_process_next "$tools"/try/unpacked/penstock/_native/records/input_processor.*.so
         grep -q penstock_network "$tools"/try/unpacked/penstock/_core.*.so
         tried='not installed, as it is for another machine'
         if [ "$machine" = "$here" ]; then

@@ -28,7 +28,7 @@ from penstock.serialization.type_schema import schema_of
 
 RECORDS = int(os.environ.get("PENSTOCK_BENCH_RECORDS", "1000"))
 NO_TIMESTAMP = -(2**63)
-NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codec") is not None
+NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codecs.codec") is not None
 
 
 @dataclasses.dataclass
@@ -118,7 +118,7 @@ def without_gc():
 
 
 def codec_of(kind, type_info):
-    package = "penstock._native" if kind == "native" else "penstock.serialization.pure"
+    package = "penstock._native.codecs" if kind == "native" else "penstock.serialization.pure"
     return importlib.import_module(f"{package}.codec").Codec(schema_of(type_info))
 
 
@@ -191,7 +191,7 @@ def test_exchange(benchmark, kind, selector):
     """Move elements through a writer, a local channel and the reading loop, on one thread."""
     if kind == "native" and importlib.util.find_spec("penstock._core") is None:
         pytest.skip("penstock._core is not built")
-    package = "penstock._native" if kind == "native" else "penstock.taskexecutor.compiled"
+    package = "penstock._native.operators" if kind == "native" else "penstock.taskexecutor.compiled"
     operators = importlib.import_module(f"{package}.function_operators")
     codec = codec_of(kind, CASES["word_count_typed"][0])
     environment = load("NetworkEnvironment", kind)(executor_id="bench", token=b"t" * 32)

@@ -16,7 +16,7 @@ from penstock.common.typeinfo import Types
 from penstock.serialization.type_schema import schema_of
 from penstock.serialization.value_layouts import number_classes
 
-NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codec") is not None
+NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codecs.codec") is not None
 
 RUNTIMES = [
     pytest.param(
@@ -30,7 +30,7 @@ RUNTIMES = [
 def module_of(kind, name):
     """Return a module of a runtime, by its name without the package."""
     if kind == "native":
-        package = "penstock._native"
+        package = f"penstock._native.{'codecs' if name == 'codec' else 'keys'}"
     elif name == "channel_selector":
         package = "penstock.network.pure"
     else:

@@ -162,7 +162,7 @@ class Plane:
     @property
     def codec(self):
         if self.kind == "native":
-            from penstock._native.codec import Codec
+            from penstock._native.codecs.codec import Codec
         else:
             from penstock.serialization.pure.codec import Codec
         return Codec(schema_of(None))

@@ -47,7 +47,7 @@ def exchange_of(plane, declared, position, key_type=None, channels=CHANNELS):
 
 
 def computed(function, values, filtered=None):
-    from penstock._native.expression import Expression
+    from penstock._native.evaluator.expression import Expression
 
     stages = [Stage(function)]
     if filtered is not None:

@@ -17,8 +17,8 @@ NO_TIMESTAMP = -(2**63)
 def modules(request):
     """Return the field sum and the operator loop of a runtime."""
     if request.param == "native":
-        paths = [f"penstock._native.{n}" for n in ("field_sum", "operator_loop", "keys")]
-        paths.append("penstock._native.state_table")
+        paths = [f"penstock._native.operators.{n}" for n in ("field_sum", "operator_loop")]
+        paths += ["penstock._native.keys.keys", "penstock._native.state.state_table"]
     else:
         paths = [f"penstock.taskexecutor.compiled.{n}" for n in ("field_sum", "operator_loop")]
         paths += ["penstock.serialization.pure.keys", "penstock.taskexecutor.state.table"]

@@ -18,8 +18,8 @@ from contract.codecs import RUNTIMES
 @pytest.fixture(params=RUNTIMES)
 def package(request):
     """Return a module of a runtime by its name."""
-    prefix = "penstock._native" if request.param == "native" else "penstock.taskexecutor.state"
-    return lambda name: importlib.import_module(f"{prefix}.{name}")
+    room = "_native.state" if request.param == "native" else "taskexecutor.state"
+    return lambda name: importlib.import_module(f"penstock.{room}.{name}")
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from contract.codecs import RUNTIMES
 
 @pytest.fixture(params=RUNTIMES)
 def is_held(request):
-    prefix = "penstock._native" if request.param == "native" else "penstock.taskexecutor.copies"
-    return importlib.import_module(f"{prefix}.held_values").is_held
+    room = "_native.values" if request.param == "native" else "taskexecutor.copies"
+    return importlib.import_module(f"penstock.{room}.held_values").is_held
 
 
 class Plain:

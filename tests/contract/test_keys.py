@@ -54,7 +54,7 @@ class Text(str):
 
 def keys_module(kind):
     return importlib.import_module(
-        "penstock._native.keys" if kind == "native" else "penstock.serialization.pure.keys"
+        "penstock._native.keys.keys" if kind == "native" else "penstock.serialization.pure.keys"
     )
 
 

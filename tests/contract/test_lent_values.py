@@ -38,8 +38,8 @@ class State:
 
 @pytest.fixture(params=RUNTIMES)
 def lent(request):
-    prefix = "penstock._native" if request.param == "native" else "penstock.taskexecutor.state"
-    return importlib.import_module(f"{prefix}.lent_values").LentValues()
+    room = "_native.state" if request.param == "native" else "taskexecutor.state"
+    return importlib.import_module(f"penstock.{room}.lent_values").LentValues()
 
 
 @pytest.fixture

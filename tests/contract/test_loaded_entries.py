@@ -25,7 +25,7 @@ OTHERS = ["k", "", True, 1.0, (1, "two"), None, b"bytes"]
 @pytest.fixture(params=RUNTIMES)
 def modules(request):
     if request.param == "native":
-        names = "penstock._native.state_table", "penstock._native.keys"
+        names = "penstock._native.state.state_table", "penstock._native.keys.keys"
     else:
         names = "penstock.taskexecutor.state.table", "penstock.serialization.pure.keys"
     return [importlib.import_module(name) for name in names]

@@ -34,10 +34,11 @@ FOREVER = (1 << 63) - 1
 
 def module(runtime, name):
     if runtime == "native":
-        names = {"table": "state_table"}
-        return importlib.import_module(f"penstock._native.{names.get(name, name)}")
-    packages = {"keys": "serialization.pure", "element_states": "taskexecutor.rocksdb"}
-    package = packages.get(name, "taskexecutor.state")
+        packages = {"keys": "_native.keys"}
+        name = {"table": "state_table"}.get(name, name)
+    else:
+        packages = {"keys": "serialization.pure", "element_states": "taskexecutor.rocksdb"}
+    package = packages.get(name, "_native.state" if runtime == "native" else "taskexecutor.state")
     return importlib.import_module(f"penstock.{package}.{name}")
 
 

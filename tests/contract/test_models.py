@@ -350,7 +350,7 @@ def test_copies_are_made_of_attributes(value, copier):
 @pytest.fixture(params=RUNTIMES)
 def copier(request):
     if request.param == "native":
-        from penstock._native.value_copies import ValueCopier
+        from penstock._native.values.value_copies import ValueCopier
     else:
         from penstock.taskexecutor.compiled.value_copies import ValueCopier
     return ValueCopier("a test hands on")

@@ -24,8 +24,8 @@ __all__ = ["core"]
 
 
 def native_processor(gate, handler=None, process=None):
-    from penstock._native.input_processor import StreamInputProcessor
-    from penstock._native.operator_loop import Input
+    from penstock._native.operators.operator_loop import Input
+    from penstock._native.records.input_processor import StreamInputProcessor
 
     taken = []
 
@@ -168,7 +168,7 @@ def test_reading_within_reading(core):
 @native_only
 def test_only_native_parts(core):
     """A plain codec or input would silently be slow, so it is rejected."""
-    from penstock._native.input_processor import StreamInputProcessor
+    from penstock._native.records.input_processor import StreamInputProcessor
 
     gate = FakeGate(core, 1)
     with pytest.raises(TypeError, match="native codec"):

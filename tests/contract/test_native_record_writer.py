@@ -22,8 +22,8 @@ __all__ = ["core"]
 
 
 def native_writer(partition, selector, type_info=None, **arguments):
-    from penstock._native.channel_selector import make_selector
-    from penstock._native.record_writer import RecordWriter
+    from penstock._native.keys.channel_selector import make_selector
+    from penstock._native.records.record_writer import RecordWriter
 
     chosen = make_selector(selector, partition.num_subpartitions, **arguments)
     return RecordWriter(partition, chosen, codec_of("native", type_info))

@@ -415,8 +415,8 @@ def test_keys_that_are_members_of_enums():
 @pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.StrEnum, enum.Flag])
 def test_members_are_hashed_and_held_alike_by_both_runtimes(kind, monkeypatch):
     """Members that are numbers or texts equal the keys with their value."""
-    keys = importlib.import_module("penstock._native.keys")
-    native_hash = importlib.import_module("penstock._native.key_hash").key_hash()
+    keys = importlib.import_module("penstock._native.keys.keys")
+    native_hash = importlib.import_module("penstock._native.keys.key_hash").key_hash()
     member = kind("Kind", {"ONE": "1" if kind is enum.StrEnum else 1}, module=__name__).ONE
     monkeypatch.setattr(sys.modules[__name__], "Kind", type(member), raising=False)
     for _ in range(3):

@@ -30,8 +30,8 @@ def native():
 
 def operator_of(exchange, extract, *, stamps):
     """Return an operator that timestamps the records of an exchange."""
-    from penstock._native.stamped_records import stamped_records
-    from penstock._native.time_operators import TimestampsOperator
+    from penstock._native.operators.time_operators import TimestampsOperator
+    from penstock._native.records.stamped_records import stamped_records
 
     operator = TimestampsOperator()
     operator.setup(None, exchange.writer)
@@ -97,7 +97,7 @@ def test_values_that_need_an_object_keep_their_order(native):
 
 def test_a_function_that_uses_the_whole_record_gets_the_tuple(native):
     """A function that does more than read fields gets the tuple."""
-    from penstock._native.stamped_records import stamped_records
+    from penstock._native.records.stamped_records import stamped_records
 
     for extract in (lambda e, t: t if e == (1, 1) else e[1], lambda e, t: (e, t)[1]):
         exchange = exchange_of(native, PAIR, 0)
@@ -127,7 +127,7 @@ def test_an_idle_operator_becomes_active_behind_the_first_record(native):
     """As for records that were created."""
     exchange = exchange_of(native, PAIR, 0)
     operator = operator_of(exchange, lambda e, _: e[1], stamps=True)
-    from penstock._native.time_operators import TimestampsOperator
+    from penstock._native.operators.time_operators import TimestampsOperator
 
     active = []
 

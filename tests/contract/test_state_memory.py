@@ -24,7 +24,7 @@ from penstock.common import Types
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph import operators
-from penstock._native.operator_loop import DiscardingOutput
+from penstock._native.operators.operator_loop import DiscardingOutput
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
 class Last(KeyedProcessFunction):

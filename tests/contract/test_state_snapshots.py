@@ -27,7 +27,7 @@ FOREVER = 2**62
 def modules(kind):
     """Return the modules of the table and the keys of a runtime."""
     if kind == "native":
-        names = "penstock._native.state_table", "penstock._native.keys"
+        names = "penstock._native.state.state_table", "penstock._native.keys.keys"
     else:
         names = "penstock.taskexecutor.state.table", "penstock.serialization.pure.keys"
     return [importlib.import_module(name) for name in names]
@@ -35,8 +35,8 @@ def modules(kind):
 
 def entries_module(kind):
     """Return the module of serialised entries of a runtime."""
-    room = "penstock._native" if kind == "native" else "penstock.taskexecutor.state"
-    return importlib.import_module(f"{room}.key_group_entries")
+    room = "_native.state" if kind == "native" else "taskexecutor.state"
+    return importlib.import_module(f"penstock.{room}.key_group_entries")
 
 
 def key_reader(kind):

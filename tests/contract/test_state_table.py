@@ -24,7 +24,7 @@ def new_table(request):
 
 
 def table_class(kind):
-    name = "penstock._native.state_table"
+    name = "penstock._native.state.state_table"
     if kind != "native":
         name = "penstock.taskexecutor.state.table"
     return importlib.import_module(name).StateTable

@@ -31,13 +31,11 @@ SMALLEST = 1
 
 
 def module(kind, name):
-    prefix = {
-        "native": "penstock._native",
-        "pure": "penstock.taskexecutor.state",
+    state, keys = {
+        "native": ("_native.state", "_native.keys"),
+        "pure": ("taskexecutor.state", "serialization.pure"),
     }[kind]
-    if name == "keys" and kind == "pure":
-        return importlib.import_module("penstock.serialization.pure.keys")
-    return importlib.import_module(f"{prefix}.{name}")
+    return importlib.import_module(f"penstock.{keys if name == 'keys' else state}.{name}")
 
 
 def table_class(kind):

@@ -18,12 +18,12 @@ from contract.test_state_snapshots import ALL_GROUPS, FOREVER, MAX_PARALLELISM, 
 
 
 def queues_of(kind):
-    package = "penstock._native" if kind == "native" else "penstock.taskexecutor.compiled"
-    return importlib.import_module(f"{package}.timer_queue")
+    room = "_native.operators" if kind == "native" else "taskexecutor.compiled"
+    return importlib.import_module(f"penstock.{room}.timer_queue")
 
 
 def table_of(kind):
-    name = "_native.state_table" if kind == "native" else "taskexecutor.state.table"
+    name = "_native.state.state_table" if kind == "native" else "taskexecutor.state.table"
     return importlib.import_module(f"penstock.{name}").StateTable("timers", "timer")
 
 

@@ -29,8 +29,10 @@ from contract.codecs import RUNTIMES, Colour
 
 @pytest.fixture(params=RUNTIMES)
 def copier(request):
-    package = "penstock._native" if request.param == "native" else "penstock.taskexecutor.compiled"
-    return importlib.import_module(f"{package}.value_copies").ValueCopier("operator 'o' emits")
+    room = "_native.values" if request.param == "native" else "taskexecutor.compiled"
+    return importlib.import_module(f"penstock.{room}.value_copies").ValueCopier(
+        "operator 'o' emits"
+    )
 
 
 @dataclasses.dataclass

@@ -1,6 +1,7 @@
 """Python modules that Cython compiles assign only attributes that their declarations name.
 
 An extension type has no other attributes: an undeclared name compiles, and fails when it is used.
+The packages of Cython modules cimport each other in one direction.
 """
 
 import ast
@@ -10,9 +11,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+NATIVE = ROOT / "native/penstock/_native"
+#: A package cimports only those before it.
+PACKAGES = [
+    "wire",
+    "values",
+    "codecs",
+    "evaluator",
+    "keys",
+    "state",
+    "operators",
+    "records",
+    "profile",
+]
 DECLARATIONS = {
     declarations: ROOT / found.group(1)
-    for declarations in sorted((ROOT / "native/penstock/_native").glob("*.pxd"))
+    for declarations in sorted(NATIVE.glob("*/*.pxd"))
     if (found := re.match(r"# C declarations for (\S+\.py)", declarations.read_text()))
 }
 
@@ -59,3 +73,13 @@ def test_assigned_attributes_are_declared(declarations):
 
 def test_there_are_declarations():
     assert len(DECLARATIONS) > 10
+
+
+def test_packages_cimport_in_one_direction():
+    assert {path.name for path in NATIVE.iterdir() if path.is_dir()} == set(PACKAGES)
+    for place, package in enumerate(PACKAGES):
+        for path in sorted((NATIVE / package).iterdir()):
+            text = path.read_text()
+            used = re.findall(r"^from penstock\._native\.(\w+)", text, re.M)
+            used += re.findall(r'(?:extern from|#include) "(\w+)/', text)
+            assert set(used) <= set(PACKAGES[: place + 1]), path

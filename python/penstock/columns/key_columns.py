@@ -97,7 +97,7 @@ def json_hashes(columns: list[Any]) -> array[int] | None:
 
 
 def _native() -> Any:
-    from penstock._native import column_hash
+    from penstock._native.keys import column_hash
 
     return column_hash
 

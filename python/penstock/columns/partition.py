@@ -80,7 +80,7 @@ class HashPartition:
         order = array("i", bytes(4 * len(hashes)))
         ends = array("i", bytes(4 * self._num_channels))
         if network.runtime() == "native":
-            from penstock._native.column_hash import order_by_channel
+            from penstock._native.keys.column_hash import order_by_channel
 
             order_by_channel(hashes, self._owners, order, ends)
         else:

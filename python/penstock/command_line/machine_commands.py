@@ -163,7 +163,7 @@ def _python() -> Finding:
 
 def _native() -> Finding:
     try:
-        for module in ("penstock._core", "penstock._native.operator_loop"):
+        for module in ("penstock._core", "penstock._native.operators.operator_loop"):
             importlib.import_module(module)
     except ImportError as error:
         return Finding(

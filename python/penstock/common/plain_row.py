@@ -1,4 +1,4 @@
-"""The fields of a row, in plain Python; ``penstock._native.row`` is the twin."""
+"""The fields of a row, in plain Python; ``penstock._native.values.row`` is the twin."""
 
 from __future__ import annotations
 

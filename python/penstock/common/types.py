@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING or not _IS_NATIVE:
     from penstock.common.plain_row import RowBase
 else:
-    from penstock._native.row import RowBase
+    from penstock._native.values.row import RowBase
 
 __all__ = [
     "Row",
@@ -61,7 +61,7 @@ class Row(RowBase):
 
 
 if _IS_NATIVE:
-    from penstock._native.row import set_row_class
+    from penstock._native.values.row import set_row_class
 
     set_row_class(Row)
 
@@ -78,7 +78,7 @@ if TYPE_CHECKING or not _IS_NATIVE:
         return [_restore_row(shared, list(row), kind) for row in zip(*columns, strict=True)]
 
 else:
-    from penstock._native.row import rows_of_columns  # noqa: F401
+    from penstock._native.values.row import rows_of_columns  # noqa: F401
 
 
 def _restore_row(fields: list[str] | None, values: list[Any], kind: RowKind) -> Row:

@@ -19,7 +19,7 @@ from penstock.serialization.key_selection import field_of, part_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock._native.expression import Expression
+    from penstock._native.evaluator.expression import Expression
     from penstock.columns.evaluation import ColumnProgram
     from penstock.expressions.bytecode import Types
 
@@ -192,7 +192,7 @@ class Evaluation:
         program = self.program(function, arguments, types)
         if program is None:
             return None
-        from penstock._native.expression import Expression
+        from penstock._native.evaluator.expression import Expression
 
         expression = Expression(function, program)
         self.expressions.append(expression)

@@ -63,7 +63,7 @@ def codec_of(schema: TypeSchema) -> Codec:
 @lru_cache(maxsize=1024)
 def _codec_of(schema: TypeSchema, kind: str) -> Codec:
     if kind == "native":
-        from penstock._native.codec import Codec as NativeCodec
+        from penstock._native.codecs.codec import Codec as NativeCodec
 
         return NativeCodec(schema)
     from penstock.serialization.pure.codec import Codec as PureCodec

@@ -1,6 +1,6 @@
 """The fields of an instance whose class has a layout, and the check whether it may be used.
 
-The native twin is ``penstock._native.plain_instances``.
+The native twin is ``penstock._native.codecs.plain_instances``.
 """
 
 import datetime

@@ -3,7 +3,7 @@
 An instance consists of the values of its fields, which are in its dict, and a *rest*: the set of
 assigned fields, private attributes and extra attributes.  Both are read and restored as pickling
 does, so nothing is validated a second time.  penstock itself does not need pydantic.  The native
-twin is ``penstock._native.models``.
+twin is ``penstock._native.codecs.models``.
 """
 
 import copy

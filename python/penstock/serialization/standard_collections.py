@@ -2,7 +2,9 @@
 
 A collection is decomposed into the arguments of its unpickling, if these describe it completely:
 its contents have no shared references, and the factory of a ``defaultdict`` is a class with a name.
-Any other collection is pickled.  The native twin is ``penstock._native.standard_collections``.
+Any other collection is pickled.
+
+The native twin is ``penstock._native.codecs.standard_collections``.
 """
 
 from collections import Counter, OrderedDict, defaultdict, deque

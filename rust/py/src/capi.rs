@@ -1,6 +1,6 @@
 //! The C function table: what the Cython extensions call per buffer, without the GIL.
 //!
-//! Mirrored by `native/penstock/_native/capi.h`.  Append only; any other change bumps
+//! Mirrored by `native/penstock/_native/records/capi.h`.  Append only; any other change bumps
 //! [`ABI_VERSION`].  A panic that left a function would abort the process: each runs its body in
 //! [`guard`], which returns −1 and keeps the error's code and text for `last_error`.
 

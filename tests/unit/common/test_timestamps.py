@@ -14,7 +14,7 @@ from support.zones import machine_in
 
 IMPLEMENTATIONS = [timestamps.timestamp_of]
 if runtime() == "native":
-    from penstock._native.timestamps import timestamp_of as native_timestamp_of
+    from penstock._native.values.timestamps import timestamp_of as native_timestamp_of
 
     IMPLEMENTATIONS.append(native_timestamp_of)
 

@@ -44,7 +44,7 @@ CLICKS = [Click("ada", 1.5, Place("Rome")), Click("bob", -2.0, Place("Paris"))]
 
 def evaluated(function, type_info=CLICK):
     """Return the function's expression; a call of the function fails."""
-    from penstock._native.expression import Expression
+    from penstock._native.evaluator.expression import Expression
 
     def called(*values):
         pytest.fail(f"the function was called with {values}")

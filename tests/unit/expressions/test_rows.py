@@ -41,7 +41,7 @@ READERS = [
 
 def evaluated(function, arguments=1, types=(VISIT,)):
     """Return the function's expression; a call of the function fails."""
-    from penstock._native.expression import Expression
+    from penstock._native.evaluator.expression import Expression
 
     def called(*values):
         pytest.fail(f"the function was called with {values}")

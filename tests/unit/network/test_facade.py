@@ -55,7 +55,7 @@ def test_older_interface(monkeypatch, kind):
 def test_missing_extension_is_an_error(monkeypatch):
     """Without the extension the native runtime is rejected, never replaced silently."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
-    for name in ("penstock._core", "penstock._native.record_writer"):
+    for name in ("penstock._core", "penstock._native.records.record_writer"):
         monkeypatch.setitem(sys.modules, name, None)
     for name in ("NetworkEnvironment", "RecordWriter"):
         with pytest.raises(ConfigurationError, match="PENSTOCK_RUNTIME=pure"):

@@ -28,7 +28,7 @@ def sorters():
     """Yield the pure sorter, and the native one if its extension is in use."""
     yield external_sort.ExternalSorter
     if runtime() == "native":
-        from penstock._native.external_sorter import ExternalSorter
+        from penstock._native.records.external_sorter import ExternalSorter
 
         yield ExternalSorter
 

@@ -28,7 +28,10 @@ def test_functions_of_python_stand_where_they_are_evaluated():
         ("clone3", "libc.so.6"), ("thread_run", PYTHON), ("method_vectorcall", PYTHON), EVAL,
         ("list_sort_impl", PYTHON), ("_PyObject_Call", PYTHON),
         ("_PyEval_EvalFrameDefault.cold", PYTHON), ("cfunction_vectorcall_O", PYTHON),
-        ("__pyx_f_8penstock_7_native_4text_6Reader_2read", "text.cpython-311-x86_64-linux-gnu.so"),
+        (
+            "__pyx_f_8penstock_7_native_4wire_4text_6Reader_2read",
+            "text.cpython-311-x86_64-linux-gnu.so",
+        ),
         ("", "libc.so.6"),
     ]  # fmt: skip
     assert together(native, ["run*", "sorts", "key*"]) == (
@@ -36,7 +39,7 @@ def test_functions_of_python_stand_where_they_are_evaluated():
         "sorts",
         "list_sort_impl (libpython3.11.so.1.0)",
         "key",
-        "penstock._native.text.Reader.read (text)",
+        "penstock._native.wire.text.Reader.read (text)",
         "(libc.so.6)",
     )
 

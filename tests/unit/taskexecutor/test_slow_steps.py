@@ -27,7 +27,7 @@ class Clock:
         return self.now_ns
 
 
-@pytest.fixture(params=["penstock._native", "penstock.taskexecutor.compiled"])
+@pytest.fixture(params=["penstock._native.operators", "penstock.taskexecutor.compiled"])
 def runtime(request, monkeypatch):
     """Return the modules of a runtime, whose sources read a clock of the test."""
     sources = importlib.import_module(f"{request.param}.source_operators")

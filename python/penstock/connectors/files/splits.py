@@ -326,7 +326,7 @@ def _integers(values: memoryview) -> Iterator[int]:
     """Return an iterator over 64-bit integers; the native one creates the objects on demand."""
     if LOADED == "pure":
         return iter(values.tolist())
-    from penstock._native.integer_run import IntegerRun
+    from penstock._native.evaluator.integer_run import IntegerRun
 
     run: Iterator[int] = IntegerRun(values)
     return run

@@ -1,4 +1,4 @@
-"""Codecs in plain Python: the reference for, and twin of, ``penstock._native.codec``.
+"""Codecs in plain Python: the reference for, and twin of, ``penstock._native.codecs.codec``.
 
 A declared type is compiled into a tree of nodes, one per field.  docs/formats/codec.md has the
 byte tables.  The native codec writes the same bytes.  If it rejects a value, this codec creates the

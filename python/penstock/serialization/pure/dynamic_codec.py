@@ -1,6 +1,6 @@
 """The self-describing codec: values of undeclared type, in plain Python.
 
-Byte-identical with ``penstock._native.dynamic_codec``; docs/formats/codec.md has the table.
+Byte-identical with ``penstock._native.codecs.dynamic_codec``; docs/formats/codec.md has the table.
 """
 
 import uuid

@@ -6,7 +6,7 @@ If ``==`` agrees with the equality of bytes, as for strings, integers, bytes and
 key is its own identity.  A :class:`CanonicalKey` holds any other key.
 
 This source has two uses: it runs as plain Python, and Cython compiles it as
-``penstock._native.keys`` with the C declarations of ``native/penstock/_native/keys.pxd``.
+``penstock._native.keys.keys`` with the C declarations of ``native/penstock/_native/keys/keys.pxd``.
 """
 
 from __future__ import annotations

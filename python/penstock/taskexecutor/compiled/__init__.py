@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403
     from penstock.taskexecutor.compiled.window_operators import *  # noqa: F403
 elif LOADED == "native":
-    from penstock._native.field_sum import *  # noqa: F403
-    from penstock._native.function_operators import *  # noqa: F403
-    from penstock._native.operator_loop import *  # noqa: F403
-    from penstock._native.process_operators import *  # noqa: F403
-    from penstock._native.session_heap import *  # noqa: F403
-    from penstock._native.source_operators import *  # noqa: F403
-    from penstock._native.time_operators import *  # noqa: F403
-    from penstock._native.timer_queue import *  # noqa: F403
-    from penstock._native.timers import *  # noqa: F403
-    from penstock._native.value_copies import *  # noqa: F403
-    from penstock._native.window_operators import *  # noqa: F403
+    from penstock._native.operators.field_sum import *  # noqa: F403
+    from penstock._native.operators.function_operators import *  # noqa: F403
+    from penstock._native.operators.operator_loop import *  # noqa: F403
+    from penstock._native.operators.process_operators import *  # noqa: F403
+    from penstock._native.operators.session_heap import *  # noqa: F403
+    from penstock._native.operators.source_operators import *  # noqa: F403
+    from penstock._native.operators.time_operators import *  # noqa: F403
+    from penstock._native.operators.timer_queue import *  # noqa: F403
+    from penstock._native.operators.timers import *  # noqa: F403
+    from penstock._native.operators.window_operators import *  # noqa: F403
+    from penstock._native.values.value_copies import *  # noqa: F403
 else:
     from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403
     from penstock.taskexecutor.compiled.function_operators import *  # noqa: F403

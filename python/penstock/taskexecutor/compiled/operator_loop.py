@@ -3,8 +3,8 @@
 """The per-record path of a task: outputs, inputs and the common part of operators.
 
 One source with two uses.  It runs as plain Python, and Cython compiles it as
-``penstock._native.operator_loop`` with the C declarations of
-``native/penstock/_native/operator_loop.pxd``.  Import it through
+``penstock._native.operators.operator_loop`` with the C declarations of
+``native/penstock/_native/operators/operator_loop.pxd``.  Import it through
 ``penstock.taskexecutor.compiled``, which selects the one that belongs to the runtime in use.  The
 most frequently called operators are in ``function_operators``, ``process_operators``,
 ``source_operators``, ``time_operators`` and ``window_operators``, which are used in the same two
@@ -20,13 +20,11 @@ from __future__ import annotations
 from sys import exc_info
 from typing import TYPE_CHECKING, Any
 
-# Relative: when compiled, this is the class that the .pxd cimports.
-from .value_copies import ValueCopier  # noqa: TC001, TID252
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.taskexecutor.compiled.value_copies import ValueCopier
 
 #: The timestamp of a record without one, and the watermark before the first one.
 MIN_TIMESTAMP: int = -(2**63)

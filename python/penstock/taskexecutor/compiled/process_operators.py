@@ -22,7 +22,7 @@ from .timers import InternalTimerService, TimerTarget  # noqa: TID252
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock._native.procedure import Procedure
+    from penstock._native.operators.procedure import Procedure
     from penstock.datastream.time_domain import TimeDomain
     from penstock.serialization.pure.keys import KeyReader
 

@@ -1,6 +1,6 @@
 """Open session windows, in the order in which Flink's timers fire at their ends.
 
-``penstock._native.session_heap`` is the native twin.
+``penstock._native.operators.session_heap`` is the native twin.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock._native.stamped_records import StampedRecords
+    from penstock._native.records.stamped_records import StampedRecords
     from penstock.columns.column_batch import ColumnBatch
 
 

@@ -1,6 +1,6 @@
 """Timers in the order of their time, and in Flink's order among equal times.
 
-``penstock._native.timer_queue`` is the native twin.
+``penstock._native.operators.timer_queue`` is the native twin.
 """
 
 from __future__ import annotations

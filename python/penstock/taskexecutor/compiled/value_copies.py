@@ -1,4 +1,7 @@
-"""Copies of values for their receivers; ``penstock._native.value_copies`` is the native twin."""
+"""Copies of values for their receivers.
+
+``penstock._native.values.value_copies`` is the native twin.
+"""
 
 import copy
 from typing import Any

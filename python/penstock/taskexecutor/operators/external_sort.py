@@ -4,7 +4,7 @@ Records stay in memory until no more can be reserved.  Then they are written as 
 of their keys' bytes, and for each key by time.  In the end the runs and the records in memory are
 merged, so that one key may have more records than fit into memory.
 
-The native sorter (``native/penstock/_native/external_sorter.pyx``) stores serialised records in
+The native sorter (``penstock._native.records.external_sorter``) stores serialised records in
 segments, with an index of normalised keys.  Its twin here groups the records themselves.  Both
 order keys alike: integers, then texts, each in their own order, then other keys by their serialised
 form.
@@ -51,7 +51,7 @@ _BY_KEY_AND_TIME: Final = itemgetter(0, 1)
 def create_sorter(memory: MemoryManager, temp_directory: Callable[[], str]) -> ExternalSorter:
     """Create the sorter of the runtime in use; arguments as of `ExternalSorter`."""
     if LOADED == "native":
-        from penstock._native.external_sorter import ExternalSorter as NativeSorter
+        from penstock._native.records.external_sorter import ExternalSorter as NativeSorter
 
         return NativeSorter(memory, temp_directory)
     return ExternalSorter(memory, temp_directory)

@@ -19,10 +19,10 @@ if TYPE_CHECKING or LOADED != "native":
     from penstock.taskexecutor.compiled.pattern_matching import PatternMatcher
     from penstock.taskexecutor.compiled.pattern_operator import PatternOperator, PatternTimers
 else:
-    from penstock._native import pattern_automaton, pattern_matching
-    from penstock._native.pattern_automaton import MatchCondition, MatchEdge, MatchState
-    from penstock._native.pattern_matching import PatternMatcher
-    from penstock._native.pattern_operator import PatternOperator, PatternTimers
+    from penstock._native.operators import pattern_automaton, pattern_matching
+    from penstock._native.operators.pattern_automaton import MatchCondition, MatchEdge, MatchState
+    from penstock._native.operators.pattern_matching import PatternMatcher
+    from penstock._native.operators.pattern_operator import PatternOperator, PatternTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

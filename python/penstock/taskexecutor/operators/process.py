@@ -18,7 +18,7 @@ from penstock.taskexecutor.operators.function_timers import function_timers
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
-    from penstock._native.procedure import Procedure
+    from penstock._native.operators.procedure import Procedure
     from penstock.expressions.bytecode import Types
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -64,7 +64,7 @@ def _procedure(
     decided = context.evaluation.decide_procedure(function, types)
     if isinstance(decided, Called):
         return None
-    from penstock._native.procedure import Procedure
+    from penstock._native.operators.procedure import Procedure
 
     procedure = Procedure(function, decided, operator.timers.service, operator.state)
     context.evaluation.expressions.append(procedure.expression)

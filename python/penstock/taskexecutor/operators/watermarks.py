@@ -153,7 +153,7 @@ class WatermarksOperator(TimestampsOperator):
                 self.extract, 2, (self.context.timestamped_type,)
             )
             if self.expression is not None and self.tracks_maximum:
-                from penstock._native.stamped_records import stamped_records
+                from penstock._native.records.stamped_records import stamped_records
 
                 # Only the exchange reads the records.
                 self.stamped = stamped_records(self.output, self.expression)

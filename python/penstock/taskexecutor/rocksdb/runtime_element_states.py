@@ -7,4 +7,4 @@ from penstock.runtime import runtime
 if TYPE_CHECKING or runtime() != "native":
     from penstock.taskexecutor.rocksdb.element_states import *  # noqa: F403
 else:
-    from penstock._native.element_states import *  # noqa: F403
+    from penstock._native.state.element_states import *  # noqa: F403

@@ -6,7 +6,7 @@ States hold and return the objects themselves: a change in place changes the sta
 functions use note such values (`LentValues`); ``isolated_states`` copies those of windows.
 
 One source, two uses: it runs as plain Python, and it is compiled by Cython with the C declarations
-of ``native/penstock/_native/heap_states.pxd``.  Import it through
+of ``native/penstock/_native/state/heap_states.pxd``.  Import it through
 ``penstock.taskexecutor.state.heap``.
 """
 

@@ -1,6 +1,6 @@
 """Serialised entries of one table by key group: `docs/formats/checkpoint.md`.
 
-``penstock._native.key_group_entries`` is the native twin.
+``penstock._native.state.key_group_entries`` is the native twin.
 """
 
 from __future__ import annotations

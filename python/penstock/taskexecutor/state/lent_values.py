@@ -8,7 +8,7 @@ mutable value is noted when it is stored or returned, which counts as a change. 
 refers to the value and its parts, nobody can change it any more, and it is forgotten.  The others
 count as changed again whenever the table begins an epoch.
 
-``penstock._native.lent_values`` is the native twin.
+``penstock._native.state.lent_values`` is the native twin.
 """
 
 from __future__ import annotations

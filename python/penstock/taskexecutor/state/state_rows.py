@@ -1,6 +1,6 @@
 """Keyed state as rows of an ordered store: `docs/formats/checkpoint.md` has the byte table.
 
-``penstock._native.state_rows`` is the native twin; take both from
+``penstock._native.state.state_rows`` is the native twin; take both from
 ``penstock.taskexecutor.state.heap``.
 """
 

@@ -9,7 +9,7 @@ A table may also be the cache of a larger store (``StateTable.attach``): missing
 there.  Then an entry of a later epoch than ``written`` has changed since it was last written, and
 the others may be evicted.
 
-``penstock._native.state_table`` is the native twin.  Import both from
+``penstock._native.state.state_table`` is the native twin.  Import both from
 ``penstock.taskexecutor.state.heap``.  Keys are identities, as a ``KeyReader`` returns them: they
 are equal if their serialised forms are.
 """

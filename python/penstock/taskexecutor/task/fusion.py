@@ -98,7 +98,7 @@ class _Run:
         composition = Composition(self.operators, self.copiers)
         function, function_of_all = composition.function, composition.function_of_all
         if self.program is not None:
-            from penstock._native.expression import Expression
+            from penstock._native.evaluator.expression import Expression
 
             expression = Expression(function, self.program, DROPPED, function_of_all)
             for operator in self.operators:

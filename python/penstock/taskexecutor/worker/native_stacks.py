@@ -44,7 +44,7 @@ class NativeStacks:
         if network.runtime() != "native":
             raise UnavailableError("PENSTOCK_RUNTIME=pure shows the functions of Python alone")
         from penstock._core import StackSampler
-        from penstock._native import interpreter_frames
+        from penstock._native.profile import interpreter_frames
 
         layout = interpreter_frames.layout()
         if layout is None:

@@ -1,3 +1,0 @@
-cdef extern from "gil_turn.h" nogil:
-    void ps_begin_gil_turn() noexcept
-    void ps_end_gil_turn() noexcept

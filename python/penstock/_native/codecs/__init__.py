@@ -1,0 +1,1 @@
+"""Values as bytes: typed codecs, and those of values of undeclared type."""

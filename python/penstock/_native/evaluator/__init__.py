@@ -1,0 +1,1 @@
+"""The register machine that runs functions which only compute."""

@@ -1,0 +1,1 @@
+"""Operators, which touch each record, and their timers and windows."""

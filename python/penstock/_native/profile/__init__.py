@@ -1,0 +1,1 @@
+"""The interpreter's stacks, for ``rust/profile``."""

@@ -1,0 +1,1 @@
+"""Records between operators and buffers: writer, reading loop, sorter, C functions."""

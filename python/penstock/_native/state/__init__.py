@@ -1,0 +1,1 @@
+"""Keyed state in memory: tables, their snapshots, and the views of functions."""

@@ -1,6 +1,0 @@
-from typing import final
-
-from penstock._native.basic_codecs import ConvertedNode
-
-@final
-class TimestampNode(ConvertedNode): ...

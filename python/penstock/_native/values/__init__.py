@@ -1,0 +1,1 @@
+"""Values of programs: rows, copies, those that are held, timestamps."""

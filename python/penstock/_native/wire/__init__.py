@@ -1,0 +1,1 @@
+"""Bytes of records: their limits, errors and texts."""
