@@ -1,7 +1,7 @@
 #!/bin/sh
 # The proofs that are too slow for every test run: models, Miri, sanitizers and valgrind.
 # Usage: ci/proof.sh [PART...]; without parts, all of them.  A part that lacks a tool names it and
-# fails.  Builds go to target/proof, apart from those of development.
+# fails.  Builds go to target/proof, apart from those of development, but for the models.
 set -eu
 cd "$(dirname "$0")/.."
 crates='-p penstock-memory -p penstock-network'
