@@ -10,7 +10,6 @@ count, including those within functions and for annotations.  Usage, in `pyproje
     name = "no circle of more than five files"
     type = "bounded_circles"
     most = 5
-    families = ["penstock.table", "penstock.datastream penstock.spark.frames"]
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ if TYPE_CHECKING:
 
 
 class BoundedCirclesContract(Contract):
-    """No circle has more than ``most`` modules, unless all are in the rooms of one family."""
+    """No circle has more than ``most`` modules."""
 
     type_name = "bounded_circles"
 
     most = fields.IntegerField(minimum=1)
-    families = fields.ListField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Look for larger circles."""
@@ -40,12 +38,7 @@ class BoundedCirclesContract(Contract):
             module: sorted(graph.find_modules_directly_imported_by(module))
             for module in sorted(graph.modules)
         }
-        families = [str(rooms).split() for rooms in self.families or ()]
-        large = [
-            circle
-            for circle in circles(imports)
-            if len(circle) > self.most and not any(_is_within(circle, of) for of in families)
-        ]
+        large = [circle for circle in circles(imports) if len(circle) > self.most]
         return ContractCheck(kept=not large, metadata={"circles": large})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
@@ -54,12 +47,6 @@ class BoundedCirclesContract(Contract):
             output.print_error(f"{len(circle)} modules import each other:", bold=True)
             for module in circle:
                 output.print_error(f"    {module}")
-
-
-def _is_within(circle: Iterable[str], rooms: Iterable[str]) -> bool:
-    return all(
-        any(module == room or module.startswith(f"{room}.") for room in rooms) for module in circle
-    )
 
 
 def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:

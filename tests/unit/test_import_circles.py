@@ -40,11 +40,3 @@ def test_a_long_chain_needs_no_deep_stack(module):
     imports = {str(number): [str(number + 1)] for number in range(5000)} | {"5000": ["0"]}
     [circle] = module.circles(imports)
     assert len(circle) == 5001
-
-
-@pytest.mark.parametrize(
-    ("rooms", "is_within"),
-    [(["p.a"], False), (["p.a", "p.b"], True), (["p"], True), (["p.a", "p.bc"], False)],
-)
-def test_a_family_has_all_modules_of_its_circle(module, rooms, is_within):
-    assert module._is_within(["p.a", "p.a.x", "p.b"], rooms) is is_within

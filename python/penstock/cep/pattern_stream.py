@@ -9,7 +9,8 @@ from penstock.cep.functions import PatternProcessFunction, TimedOutPartialMatchH
 from penstock.cep.pattern import Pattern
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.datastream.data_stream.keyed import KeyedStream
-from penstock.datastream.data_stream.stream import DataStream, type_argument
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.type_arguments import type_argument
 from penstock.datastream.functions.function import check_function, check_parameters
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.cep.conditions import Call
     from penstock.common.typeinfo import TypeInformation
-    from penstock.datastream.data_stream.stream import TypeArgument
+    from penstock.datastream.data_stream.type_arguments import TypeArgument
 
     Match = dict[str, list[Any]]
 

@@ -11,7 +11,8 @@ from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.datastream import async_retry_strategies as async_retry_strategies
 from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY, AsyncRetryStrategy
-from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
 from penstock.datastream.functions.asynchronous import (
     AsyncFunction,
     AsyncFunctionDescriptor,

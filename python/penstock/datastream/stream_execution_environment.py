@@ -1,73 +1,62 @@
-"""StreamExecutionEnvironment: the entry point and the execution of a program."""
+"""StreamExecutionEnvironment: the entry point of a program, and its sources."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.names import checked_name
-from penstock.common.configuration import Configuration
-from penstock.common.execution_config import ExecutionConfig
-from penstock.common.io import InputFormat as InputFormat
-from penstock.common.job_client import JobClient as JobClient  # noqa: TC001 - as PyFlink's module
-from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult  # noqa: TC001 - as PyFlink's module
+from penstock.common.configuration import Configuration as Configuration  # noqa: TC001 - as PyFlink's module
+from penstock.common.execution_config import ExecutionConfig as ExecutionConfig
+from penstock.common.io import InputFormat as InputFormat  # noqa: TC001 - as PyFlink's module
+from penstock.common.job_client import JobClient as JobClient
+from penstock.common.job_execution_result import JobExecutionResult as JobExecutionResult
 from penstock.common.job_listener import JobListener as JobListener
-from penstock.common.job_listener import JobListeners
-from penstock.common.options import (
-    changelog,
-    checkpointing,
-    cluster,
-    metrics,
-    pipeline,
-    user_code,
-)
-from penstock.common.options.check import check_values, warn_of_idle_options
+from penstock.common.options import cluster
 from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.common.typeinfo import Types as Types
 from penstock.common.watermark_strategy import WatermarkStrategy as WatermarkStrategy
 from penstock.connectors.base import Source as Source
-from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode  # noqa: TC001 - as PyFlink's module
+from penstock.datastream.annotations import of_records
+from penstock.datastream.checkpoint_config import CheckpointConfig as CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode
+from penstock.datastream.collection_elements import encoded_elements, listed_elements
 from penstock.datastream.data_stream.stream import DataStream as DataStream
-from penstock.datastream.environment_sources import EnvironmentSources
-from penstock.datastream.execution import checked_target, execute_job, execution_target
-from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode  # noqa: TC001 - as PyFlink's module
-from penstock.datastream.file_path import normalized_path
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.environment_execution import EnvironmentExecution
+from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.source_sink import ParallelSourceFunction
 from penstock.datastream.functions.source_sink import SourceFunction as SourceFunction
-from penstock.datastream.job_building import JobBuilder
 from penstock.datastream.process_configuration import process_configuration
-from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.shipping import shipped
+from penstock.datastream.slot_sharing_group import SlotSharingGroup as SlotSharingGroup
 from penstock.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
-from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
-from penstock.graph.settings import DEFAULT_JOB_NAME
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.expressions.computed import with_computed_timestamps
+from penstock.graph import operators
+from penstock.graph.transformations import LegacySourceTransformation, SourceTransformation
 
 if TYPE_CHECKING:
-    from penstock.common.jobs.job_gateway import OperatorTotals
-    from penstock.datastream.output_tag import OutputTag
-    from penstock.datastream.state_backend import StateBackend
-    from penstock.graph.stream_graph import StreamGraph
-    from penstock.graph.transformations import PhysicalTransformation
+    from collections.abc import Collection
+
+    from penstock.common import Row
+    from penstock.connectors.split_source import PythonSource
 
 __all__ = ["StreamExecutionEnvironment"]
 
 T = TypeVar("T")
 
-_default_local_parallelism: int | None = None
-
 
 @checks_arguments
-class StreamExecutionEnvironment(EnvironmentSources):
+class StreamExecutionEnvironment(EnvironmentExecution):
     """Entry point of a program: creates sources, holds settings, and executes the pipeline."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Create an environment with a copy of a configuration; see `get_execution_environment`."""
-        self._configuration = Configuration(configuration)
-        check_values(self._configuration.to_dict())
-        self._config = ExecutionConfig(self._configuration)
-        self._checkpoint_config = CheckpointConfig(self._configuration)
-        self._job = JobBuilder(self._configuration)
-        self._listeners = JobListeners()
+        super().__init__(configuration)
 
     @staticmethod
     def get_execution_environment(
@@ -136,452 +125,307 @@ class StreamExecutionEnvironment(EnvironmentSources):
         environment = StreamExecutionEnvironment(settings)
         return environment if parallelism is None else environment.set_parallelism(parallelism)
 
-    # Settings ---------------------------------------------------------------------------------
+    # Sources ----------------------------------------------------------------------------------
 
-    def get_config(self) -> ExecutionConfig:
-        """Return the execution settings."""
-        return self._config
-
-    def get_configuration(self) -> Configuration:
-        """Return the configuration behind all settings; changes take effect (beyond PyFlink)."""
-        return self._configuration
-
-    def configure(self, configuration: Configuration) -> None:
-        """Apply all values of a configuration.
-
-        Raises:
-            ConfigurationError: An option has an invalid value.
-        """
-        check_values(configuration.to_dict())
-        self._configuration.add_all(configuration)
-
-    def configure_option(self, key: str, value: object) -> StreamExecutionEnvironment:
-        """Set one option (beyond PyFlink).
-
-        Raises:
-            ConfigurationError: The value is invalid.
-        """
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        check_values({key: text})
-        self._configuration.set_string(key, text)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """Set the parallelism of operators that are added from now on.
-
-        Raises:
-            ConfigurationError: The parallelism is not positive.
-        """
-        self._config.set_parallelism(parallelism)
-        return self
-
-    def get_parallelism(self) -> int:
-        """Return the parallelism of operators that set none themselves."""
-        if not pipeline.PARALLELISM.is_set(self._configuration) and _default_local_parallelism:
-            return _default_local_parallelism
-        return self._config.get_parallelism()
-
-    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """Set the number of key groups, 1 to 32768.
-
-        Raises:
-            ConfigurationError: The number is out of that range.
-        """
-        self._config.set_max_parallelism(max_parallelism)
-        return self
-
-    def get_max_parallelism(self) -> int:
-        """Return the number of key groups; -1 if it is derived from the parallelism."""
-        return self._config.get_max_parallelism()
-
-    def get_default_local_parallelism(self) -> int:
-        """Return the default parallelism of environments."""
-        return _default_local_parallelism or os.cpu_count() or 1
-
-    def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Set the default parallelism of environments.
-
-        Raises:
-            ConfigurationError: The parallelism is not positive.
-        """
-        global _default_local_parallelism
-        if parallelism < 1:
-            raise ConfigurationError(f"a parallelism must be at least 1, got {parallelism}")
-        _default_local_parallelism = parallelism
-
-    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Set whether jobs run in STREAMING or BATCH mode."""
-        pipeline.RUNTIME_MODE.write(self._configuration, execution_mode.name)
-        return self
-
-    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Set the buffer timeout in ms: 0 flushes after each record, -1 only full buffers.
-
-        Raises:
-            ConfigurationError: The timeout is less than -1.
-        """
-        if timeout_millis < -1:
-            raise ConfigurationError(
-                f"a buffer timeout must be -1, 0 or positive, got {timeout_millis} ms"
-            )
-        pipeline.BUFFER_TIMEOUT_ENABLED.write(self._configuration, timeout_millis >= 0)
-        pipeline.BUFFER_TIMEOUT.write(self._configuration, max(timeout_millis, 0))
-        return self
-
-    def get_buffer_timeout(self) -> int:
-        """Return the buffer timeout in ms: 0 flushes after each record, -1 only full buffers."""
-        if not pipeline.BUFFER_TIMEOUT_ENABLED.read(self._configuration):
-            return -1
-        return pipeline.BUFFER_TIMEOUT.read(self._configuration)
-
-    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Run every operator in its own task."""
-        pipeline.CHAINING.write(self._configuration, False)
-        return self
-
-    def is_chaining_enabled(self) -> bool:
-        """Return whether operators may share a task."""
-        return pipeline.CHAINING.read(self._configuration)
-
-    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """Return whether operators with different numbers of key groups may share a task."""
-        return pipeline.CHAIN_DIFFERENT_MAX_PARALLELISM.read(self._configuration)
-
-    def register_slot_sharing_group(
-        self, slot_sharing_group: SlotSharingGroup
-    ) -> StreamExecutionEnvironment:
-        """Register a slot sharing group, which must not request resources.
-
-        Raises:
-            InvalidProgramError: The group requests resources.
-        """
-        slot_sharing_group.check_without_resources()
-        return self
-
-    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Ship a file or folder to the workers, where functions find it by a name.
-
-        A function calls ``context.get_distributed_cache().get_file(name)``, where ``context`` is
-        the RuntimeContext of its ``open``.
+    def from_collection(
+        self, collection: Collection[T], type_info: TypeArgument = None
+    ) -> DataStream[T]:
+        """Create a stream of the program's own values; the source has one subtask.
 
         Args:
-            file_path: A path on this machine, or a ``file:`` URI; it is read when the job starts.
-            name: The name.
-            executable: Whether it may be executed on the workers.
+            collection: The values, or a frame of pandas or Polars or an Arrow table, whose rows are
+                the records.  They are encoded in this call, so a value of another type fails here.
+            type_info: The type of the records; by default any Python value.
 
         Raises:
-            InvalidProgramError: The file does not exist, or another file has the name.
+            InvalidProgramError: The argument is not a collection.
+            SerializationError: A value does not match the type.
         """
-        self._job.register_cached_file(file_path, name, executable=executable)
+        from penstock.serialization.class_reference import noting_classes
 
-    def add_python_file(self, file_path: str) -> None:
-        """Ship Python code to the workers, and put it first on their module search path.
-
-        Args:
-            file_path: A module (``.py``), a packed package (``.zip``, ``.whl``, ``.egg``), which
-                is unpacked, or a folder. The modules in a folder can be imported, and the folder
-                itself if it has an ``__init__.py``. Any other file is put into a folder on the
-                search path.
-
-        Raises:
-            InvalidProgramError: The file does not exist.
-        """
-        self._job.add_python_file(file_path)
-
-    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Ship an archive to the workers, and unpack it below their working directory.
-
-        The job then has its own working directory, so that ``open("target_dir/file")`` reads from
-        the archive.
-
-        Args:
-            archive_path: A zip (``.zip``, ``.jar``, ``.whl``, ``.egg``) or tar (``.tar``,
-                ``.tar.gz``, ``.tgz``, ``.tar.bz2``, ``.tar.xz``).
-            target_dir: The folder; by default the archive's name.
-
-        Raises:
-            InvalidProgramError: The file does not exist or is not an archive, or another archive
-                has the folder.
-        """
-        self._job.add_python_archive(archive_path, target_dir)
-
-    def set_python_requirements(
-        self, requirements_file_path: str, requirements_cache_dir: str | None = None
-    ) -> None:
-        """Install the packages of a requirements file for the workers, by pip.
-
-        They are installed into a folder of the job, which comes before the interpreter's packages.
-
-        Args:
-            requirements_file_path: The requirements file.
-            requirements_cache_dir: A folder with the packages. It is shipped as well, and pip uses
-                no index.
-
-        Raises:
-            InvalidProgramError: The file or the folder does not exist.
-        """
-        self._job.set_python_requirements(requirements_file_path, requirements_cache_dir)
-
-    def set_python_executable(self, python_exec: str) -> None:
-        """Set the interpreter of the workers; it needs the same versions of penstock and Python.
-
-        Args:
-            python_exec: An absolute path on the workers, a name on their PATH, or a path inside
-                an archive of `add_python_archive`, such as ``env.zip/bin/python``.
-
-        Raises:
-            InvalidProgramError: The argument is not a string, or is empty.
-        """
-        self._job.set_python_executable(python_exec)
-
-    def add_jars(self, *jars_path: str) -> None:
-        """Accept jars, which have no effect: workers do not need them.
-
-        Connectors, formats, file systems and drivers are built in; one line in the log names the
-        jars.  A program that uses a Java class fails at that call.
-        """
-        jars = (*user_code.JARS.read(self._configuration), *_texts("add_jars", jars_path))
-        user_code.JARS.write(self._configuration, jars)
-
-    def add_classpaths(self, *classpaths: str) -> None:
-        """Accept URLs of jars, which have no effect; see `add_jars`."""
-        urls = (
-            *user_code.CLASSPATHS.read(self._configuration),
-            *_texts("add_classpaths", classpaths),
+        declared = type_argument(type_info, "from_collection")
+        values = listed_elements(collection, declared)
+        with noting_classes() as classes:
+            elements = encoded_elements(values, declared)
+        source = SourceTransformation(
+            "Collection Source",
+            operators.CollectionSource(
+                elements=elements, element_type=declared, classes=list(classes)
+            ),
+            declared,
+            1,
         )
-        user_code.CLASSPATHS.write(self._configuration, urls)
+        if declared is None:
+            of_records(map(type, values)).describe(source)
+        return self._source(source, non_parallel=True)
 
-    # Checkpoints and state --------------------------------------------------------------------
+    def from_elements(self, *elements: T) -> DataStream[T]:
+        """Create a stream of the arguments, without a declared type (beyond PyFlink)."""
+        return self.from_collection(elements)
 
-    def get_checkpoint_config(self) -> CheckpointConfig:
-        """Return the settings of checkpoints."""
-        return self._checkpoint_config
-
-    def enable_checkpointing(
-        self, interval: int, mode: CheckpointingMode | None = None
-    ) -> StreamExecutionEnvironment:
-        """Enable checkpoints.
+    def from_arrow(self, table: Any) -> DataStream[Row]:
+        """Create a stream of an Arrow table's rows, shipped as columns (beyond PyFlink).
 
         Args:
-            interval: The time between checkpoints in ms, at least 10.
-            mode: Their guarantee; by default as configured, or exactly once.
-        """
-        self._checkpoint_config.set_checkpoint_interval(interval)
-        if mode is not None:
-            self._checkpoint_config.set_checkpointing_mode(mode)
-        return self
-
-    def get_checkpoint_interval(self) -> int:
-        """Return the time between checkpoints in ms; -1 if checkpoints are disabled."""
-        return self._checkpoint_config.get_checkpoint_interval()
-
-    def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Return the guarantee of checkpoints."""
-        return self._checkpoint_config.get_checkpointing_mode()
-
-    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """Return the guarantee of checkpoints."""
-        return self._checkpoint_config.get_checkpointing_mode()
-
-    def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return whether checkpoints overtake data that waits in buffers."""
-        return self._checkpoint_config.is_unaligned_checkpoints_enabled()
-
-    def is_force_unaligned_checkpoints(self) -> bool:
-        """Return whether unaligned checkpoints are allowed where they are not known to be safe."""
-        return self._checkpoint_config.is_force_unaligned_checkpoints()
-
-    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        """Set the state backend, as in PyFlink 1; PyFlink 2 only has the options."""
-        state_backend.write_to(self._configuration)
-        return self
-
-    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Set whether checkpoints write a log of changes."""
-        changelog.ENABLED.write(self._configuration, enabled)
-        return self
-
-    def is_changelog_state_backend_enabled(self) -> bool | None:
-        """Return whether checkpoints write a log of changes; None if it was not set."""
-        if not changelog.ENABLED.is_set(self._configuration):
-            return None
-        return changelog.ENABLED.read(self._configuration)
-
-    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Set the default directory of savepoints."""
-        checkpointing.SAVEPOINT_FOLDER.write(self._configuration, normalized_path(directory))
-        return self
-
-    def get_default_savepoint_directory(self) -> str | None:
-        """Return the default directory of savepoints; None if it is not set."""
-        return checkpointing.SAVEPOINT_FOLDER.read(self._configuration)
-
-    # Execution --------------------------------------------------------------------------------
-
-    def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Execute the operators that were added since the last execution, and wait for the end.
+            table: A Table, RecordBatch or RecordBatchReader, or any object with
+                ``__arrow_c_stream__``.
 
         Raises:
-            InvalidProgramError: No operators were added, or they are not a valid job.
-            Exception: The cause of the job's failure; the exception of a user function unchanged.
+            InvalidProgramError: The argument is not a table, or two columns have one name.
+            DependencyError: pyarrow is not installed.
         """
-        client = self._start(job_name)
-        try:
-            attached = cluster.ATTACHED.read(self._configuration)
-            result = client.wait_for_result() if attached else client.detached_result()
-        except BaseException as error:
-            self._listeners.notify_executed(None, error)
-            raise
-        self._listeners.notify_executed(result, None)
-        return result
+        from penstock.datastream.frames import source_of_arrow
 
-    def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
-        """Start a job of the operators added since the last execution, without waiting."""
-        return self._start(job_name)
+        return self._from_table(source_of_arrow(table), "Arrow Source")
 
-    def register_job_listener(self, job_listener: JobListener) -> None:
-        """Call a listener when a job is submitted and when `execute` has ended (beyond PyFlink).
-
-        Raises:
-            WrongArgumentError: The argument is not a `JobListener`.
-        """
-        self._listeners.register(job_listener)
-
-    def get_job_listeners(self) -> list[JobListener]:
-        """Return the registered listeners (beyond PyFlink)."""
-        return list(self._listeners)
-
-    def clear_job_listeners(self) -> None:
-        """Remove all listeners (beyond PyFlink)."""
-        self._listeners.clear()
-
-    def get_stream_graph(self) -> StreamGraph:
-        """Return the graph built since the last execution, before chaining (beyond PyFlink)."""
-        return self._job.stream_graph(
-            DEFAULT_JOB_NAME, self.get_parallelism(), self.get_buffer_timeout()
-        )[0]
-
-    def get_execution_plan(self) -> str:
-        """Return the plan built since the last execution, as JSON for Flink's plan viewer."""
-        return self._job.execution_plan(self.get_parallelism(), self.get_buffer_timeout())
-
-    def explain(self, *, analyze: bool = False) -> str:
-        """Return the plan of the next job as readable text (beyond PyFlink).
+    def from_pandas(self, frame: Any, schema: Any = None) -> DataStream[Row]:
+        """Create a stream of a pandas DataFrame's rows, without its index; see `from_arrow`.
 
         Args:
-            analyze: Execute the job, wait for its end, and add the counts of its operators: records
-                in and out, and the paths by which they were processed.
+            frame: The DataFrame.
+            schema: A row type, a type of records, or an Arrow schema: the columns to read and their
+                types.  By default all columns, with the types that Arrow infers: a dictionary is
+                then a row of its keys, and only a schema makes it a map.
 
         Raises:
-            InvalidProgramError: A job to analyze has an endless source, or runs in a session.
-            Exception: The cause of the failure of an analyzed job.
+            InvalidProgramError: The argument is not a DataFrame, it lacks a column of the schema,
+                or values do not have its type.
+            DependencyError: pyarrow is not installed.
         """
-        described = self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
-        return described(self._totals_of_a_run() if analyze else None)
+        from penstock.datastream.frames import source_of_pandas
 
-    def _totals_of_a_run(self) -> OperatorTotals:
-        """Execute the job and return the counts of its operators."""
-        if unbounded := self.unbounded_sources():
-            raise InvalidProgramError(
-                f"explain(analyze=True) waits for the end of the job, but source {unbounded[0]!r} "
-                "has no end: bound it, or read the metrics of the running job"
-            )
-        if execution_target(self._configuration) == "session":
-            raise InvalidProgramError(
-                "explain(analyze=True) does not run in a session: set execution.target to local, "
-                "in-process or spark, or read the metrics from the session's REST interface"
-            )
-        client = self._start(None, reports_metrics=True)
-        client.wait_for_result()
-        return client.handle.operator_totals()
+        return self._from_table(source_of_pandas(frame, schema), "Pandas Source")
 
-    def __repr__(self) -> str:
-        return f"<StreamExecutionEnvironment of parallelism {self.get_parallelism()}>"
+    def from_polars(self, frame: Any) -> DataStream[Row]:
+        """Create a stream of a Polars DataFrame's rows; see `from_arrow`."""
+        from penstock.datastream.frames import source_of_polars
 
-    def _repr_svg_(self) -> str | None:
-        """Return a picture of the plan built since the last execution, for a notebook."""
-        return self._job.picture(self.get_parallelism(), self.get_buffer_timeout())
+        return self._from_table(source_of_polars(frame), "Polars Source")
 
-    def close(self) -> None:
-        """Discard the operators of the next job."""
-        self._job.clear()
+    def from_spark(self, frame: Any, path: str | None = None) -> DataStream[Row]:
+        """Create a stream of a Spark DataFrame's rows, through Parquet files (beyond PyFlink).
 
-    def _start(
-        self, job_name: str | None, *collect_ids: str, reports_metrics: bool = False
-    ) -> JobClient:
-        # Checked before the operators are removed, so that a program can correct an option.
-        target = checked_target(self._configuration)
-        never_committing = self._job.never_committing()
-        job_graph, configuration = self._job.job_graph(
-            job_name or pipeline.NAME.read(self._configuration),
-            self.get_parallelism(),
-            self.get_buffer_timeout(),
-            sinks_only=bool(collect_ids),
+        Spark runs the DataFrame in this call, and its executors write the files; the subtasks read
+        them.
+
+        Args:
+            frame: The DataFrame.
+            path: A folder that all hosts can access.  It must not exist, unless the job starts from
+                a savepoint or takes over a job: then its files are read.  By default a temporary
+                folder that is removed when the program ends; this needs Spark in local mode.
+
+        Raises:
+            InvalidProgramError: The argument is not a DataFrame, penstock has no type for a column,
+                or a path is needed.
+        """
+        from penstock.spark.frames import source_of_spark
+
+        return self._from_table(source_of_spark(self, frame, path), "Spark Source")
+
+    def from_queue(
+        self, queue: Any, type_info: TypeArgument = None, *, end: Any = None
+    ) -> DataStream[Any]:
+        """Create a stream of values that the program queues while the job runs (beyond PyFlink).
+
+        With checkpoints each record is read once as long as the program lives; without them a
+        failure loses the records in flight.
+
+        Args:
+            queue: A ``queue.Queue``, or an object with its method ``get``; it stays in this
+                process.
+            type_info: The type of the records.
+            end: The value, compared by identity, that ends the stream.
+
+        Raises:
+            WrongArgumentError: The argument is not a queue.
+        """
+        from penstock.connectors.queues import QueueSource
+
+        source = QueueSource.of_queue(queue, end)
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Queue", type_info)
+
+    def from_async_iterator(self, elements: Any, type_info: TypeArgument = None) -> DataStream[Any]:
+        """Create a stream of an asynchronous iterator's values (beyond PyFlink).
+
+        The iterator runs in this process, in its own event loop; guarantees are those of
+        `from_queue`.
+
+        Args:
+            elements: An asynchronous iterable, or a function without arguments that returns one.
+            type_info: The type of the records.
+
+        Raises:
+            WrongArgumentError: The argument is neither.
+        """
+        from penstock.connectors.queues import QueueSource
+
+        source = QueueSource.of_async_iterator(elements)
+        name = "Asynchronous Iterator"
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), name, type_info)
+
+    def _from_table(self, source: Source, name: str) -> DataStream[Row]:
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), name)
+
+    @overload
+    def from_source(
+        self,
+        source: PythonSource[T, Any],
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeArgument = None,
+    ) -> DataStream[T]: ...
+
+    @overload
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeArgument = None,
+    ) -> DataStream[Any]: ...
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Create a stream of a source's records.
+
+        Args:
+            source: The source of a connector, or a `PythonSource` of your own.
+            watermark_strategy: The strategy that assigns timestamps and generates watermarks.
+            source_name: The name of the operator.
+            type_info: The type of the records; by default that of the source.
+
+        Raises:
+            WrongArgumentError: The source is not a Source, or the strategy is not a
+                WatermarkStrategy.
+            InvalidProgramError: The name is not a string, or cannot be sent.
+        """
+        given: Any = source
+        if not isinstance(given, Source):
+            raise WrongArgumentError(f"from_source takes a Source, got {given!r}")
+        strategy: Any = watermark_strategy
+        if not isinstance(strategy, WatermarkStrategy):
+            raise WrongArgumentError(f"from_source takes a WatermarkStrategy, got {strategy!r}")
+        declared = type_argument(
+            source.get_produced_type() if type_info is None else type_info, "from_source"
         )
-        warn_of_idle_options(configuration.to_dict(), target, never_committing)
-        if reports_metrics:
-            metrics.REPORTED_AT_END.write(configuration, value=True)
-        try:
-            client = execute_job(job_graph, configuration, target, collect_ids)
-        except BaseException as error:
-            self._listeners.notify_submitted(None, error)
-            raise
-        self._listeners.notify_submitted(client, None)
-        return client
-
-    # For streams ------------------------------------------------------------------------------
-
-    def add_operator(self, transformation: PhysicalTransformation) -> None:
-        """Register an operator of the next job."""
-        self._job.add(transformation)
-
-    def added_operators(self) -> list[PhysicalTransformation]:
-        """Return the operators of the next job, without sources."""
-        return self._job.operators
-
-    def forget_operator(self, transformation: PhysicalTransformation) -> None:
-        """Remove an operator of the next job, if it was added."""
-        self._job.forget(transformation)
-
-    def start_collecting(self, job_name: str | None, collect_id: str) -> JobClient:
-        """Start the job whose last operator is a collect sink."""
-        return self._start(job_name, collect_id)
-
-    def unbounded_sources(self) -> list[str]:
-        """Return the names of the next job's sources that may be endless."""
-        return self._job.unbounded_sources()
-
-    def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
-        """Register the tag of a side output that the program reads.
-
-        Raises:
-            InvalidProgramError: The tag was registered before with another type.
-        """
-        self._job.register_side_output(operator, tag)
-
-    def assign_slot_sharing_group(
-        self, transformation: PhysicalTransformation, group: str | SlotSharingGroup
-    ) -> None:
-        """Put an operator into a slot sharing group.
-
-        Raises:
-            InvalidProgramError: The group is neither a name nor a SlotSharingGroup, or requests
-                resources.
-        """
-        given: object = group
-        if isinstance(group, SlotSharingGroup):
-            group.check_without_resources()
-            transformation.slot_sharing_group = group.get_name()
-        elif isinstance(given, str):
-            transformation.slot_sharing_group = checked_name("a slot sharing group", given)
-        else:
-            raise WrongArgumentError(
-                f"a slot sharing group must be a name or a SlotSharingGroup, got {group!r}"
+        operator = source.source_operator()
+        if isinstance(operator, operators.SplitSource):
+            operator = replace(operator, function=shipped(operator.function, "from_source"))
+        timestamped = with_computed_timestamps(shipped(watermark_strategy, "from_source"), declared)
+        return self._source(
+            SourceTransformation(
+                checked_name("an operator", source_name),
+                replace(operator, watermark_strategy=timestamped),
+                declared,
+                self.get_parallelism(),
+                bounded=source.is_bounded(),
             )
+        )
 
+    def add_source(
+        self,
+        source_func: SourceFunction,
+        source_name: str = "Custom Source",
+        type_info: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Create a stream of a source function; only a ParallelSourceFunction runs in parallel."""
+        check_function(source_func, SourceFunction, "add_source", or_callable=False)
+        source = source_func._as_source()
+        if source is not None:
+            strategy = WatermarkStrategy.no_watermarks()
+            return self.from_source(source, strategy, source_name, type_info)
+        parallel = isinstance(source_func, ParallelSourceFunction)
+        return self._source(
+            LegacySourceTransformation(
+                checked_name("an operator", source_name),
+                operators.FunctionSource(shipped(source_func, "add_source")),
+                type_argument(type_info, "add_source"),
+                self.get_parallelism() if parallel else 1,
+                bounded=False,
+            ),
+            non_parallel=not parallel,
+        )
 
-def _texts(where: str, given: tuple[Any, ...]) -> tuple[str, ...]:
-    for text in given:
-        if not isinstance(text, str):
-            raise WrongArgumentError(f"{where} takes strings, one for each jar, got {text!r}")
-    return given
+    def create_input(
+        self, input_format: InputFormat, type_info: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Create a stream of the records that an input format reads.
+
+        Args:
+            input_format: An AvroInputFormat; the others are Java objects.
+            type_info: The type of the records; by default that of the format.
+
+        Raises:
+            JvmOnlyError: It is another format.
+        """
+        from penstock.connectors.files.source import FileSource
+        from penstock.formats.avro_files import AvroInputFormat
+
+        if not isinstance(input_format, AvroInputFormat):
+            requires_jvm("create_input", "use from_source")
+        files = FileSource.for_record_stream_format(input_format.stream_format(), input_format.path)
+        strategy = WatermarkStrategy.no_watermarks()
+        return self.from_source(files.build(), strategy, "Avro File Source", type_info)
+
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
+    ) -> DataStream[str]:
+        """Create a stream of the strings that a server sends (beyond PyFlink).
+
+        Args:
+            hostname: The server.
+            port: Its port.
+            delimiter: The end of each string; a carriage return before a line feed is dropped.
+            max_retry: The number of connections, at least one; -1 for no limit.  The source
+                connects again 500 ms after the server has ended a connection.  A connection that
+                is refused or breaks fails the job.
+
+        Raises:
+            InvalidProgramError: The port, the delimiter or max_retry is invalid.
+        """
+        if not 1 <= port <= 65535:
+            raise InvalidProgramError(f"a port must be between 1 and 65535, got {port}")
+        if not delimiter:
+            raise InvalidProgramError("a delimiter cannot be empty")
+        if max_retry < -1:
+            raise InvalidProgramError(
+                f"max_retry must be a number of connections, or -1 for no limit, got {max_retry}"
+            )
+        return self._source(
+            LegacySourceTransformation(
+                "Socket Stream",
+                operators.SocketTextSource(
+                    host=hostname, port=port, delimiter=delimiter, max_retry=max_retry
+                ),
+                Types.STRING(),
+                1,
+                bounded=False,
+            ),
+            non_parallel=True,
+        )
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
+        """Create a stream of the lines of a file or of all files in a folder, as in PyFlink 1.
+
+        Args:
+            file_path: The file or folder, or a pattern such as ``/logs/**/*.txt``.
+            charset_name: The encoding of the files.
+        """
+        from penstock.connectors.files.source import FileSource
+        from penstock.formats.lines import StreamFormat
+
+        text = StreamFormat.text_line_format(charset_name)
+        source = FileSource.for_record_stream_format(text, file_path).build()
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Text File Source")
+
+    def _source(
+        self, transformation: SourceTransformation, *, non_parallel: bool = False
+    ) -> DataStream[Any]:
+        if non_parallel:
+            transformation.set_max_parallelism(1)
+        return DataStream(self, transformation, non_parallel=non_parallel)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.common.options import high_availability, state_recovery
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.files.buckets import BucketAssigner, RollingPolicy
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.files.source import FileSource
@@ -28,8 +27,9 @@ from penstock.spark.session import is_local
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.datastream.data_stream.stream import DataStream
-    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.connectors.base import Source
+    from penstock.datastream.data_stream.settings import StreamSettings
+    from penstock.datastream.environment_execution import EnvironmentExecution
 
 #: Types by Spark's type names.
 _TYPES: Final[dict[str, Callable[[], TypeInformation]]] = {
@@ -49,10 +49,8 @@ _TYPES: Final[dict[str, Callable[[], TypeInformation]]] = {
 }
 
 
-def stream_of_spark(
-    env: StreamExecutionEnvironment, frame: Any, path: str | None
-) -> DataStream[Any]:
-    """Let Spark write a DataFrame as Parquet, and return the stream that reads the files.
+def source_of_spark(env: EnvironmentExecution, frame: Any, path: str | None) -> Source:
+    """Let Spark write a DataFrame as Parquet, and return the source that reads the files.
 
     Raises:
         InvalidProgramError: The argument is not a DataFrame, a column has a type that no stream
@@ -74,8 +72,7 @@ def stream_of_spark(
         # started belong to another program.
         is_left = goes_on and _has(env, folder, "_temporary")
         frame.write.mode("overwrite" if path is None or is_left else "error").parquet(folder)
-    source = FileSource.for_bulk_file_format(format_of_spark(row_type), folder)
-    return env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "Spark Source")
+    return FileSource.for_bulk_file_format(format_of_spark(row_type), folder).build()
 
 
 def format_of_spark(row_type: Any) -> ParquetColumnarRowInputFormat:
@@ -83,7 +80,7 @@ def format_of_spark(row_type: Any) -> ParquetColumnarRowInputFormat:
     return ParquetColumnarRowInputFormat(row_type, is_utc_timestamp=True)
 
 
-def _goes_on(env: StreamExecutionEnvironment) -> bool:
+def _goes_on(env: EnvironmentExecution) -> bool:
     """Return whether the job may resume a job of an earlier run of the program."""
     configuration = env.get_configuration().to_dict()
     return (
@@ -92,14 +89,14 @@ def _goes_on(env: StreamExecutionEnvironment) -> bool:
     )
 
 
-def _has(env: StreamExecutionEnvironment, folder: str, name: str) -> bool:
+def _has(env: EnvironmentExecution, folder: str, name: str) -> bool:
     """Return whether a folder has Spark's success file or its temporary folder."""
     files = FileSystems(env.get_configuration().to_dict())
     path = f"{folder.rstrip('/')}/{name}"
     return files.of(path).exists(path)
 
 
-def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, schema: Any) -> Any:
+def frame_of_stream(stream: StreamSettings, session: Any, path: str | None, schema: Any) -> Any:
     """Run the program, which writes the records as Parquet, and return a DataFrame of the files.
 
     Raises:
@@ -108,19 +105,20 @@ def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, sch
     """
     if not hasattr(session, "read"):
         raise WrongArgumentError(f"to_spark takes a SparkSession, got {session!r}")
-    environment = stream.get_execution_environment()
+    environment = stream._environment
     refuse_unbounded(environment, "to_spark")
     row_type, is_single = columns_of_stream(stream, schema, "to_spark")
     folder = _folder(path, session, "to_spark")
+    rows = stream._stream()
     if is_single:
-        stream = stream.map(lambda value: (value,), Types.TUPLE(row_type.get_field_types()))
+        rows = rows.map(lambda value: (value,), Types.TUPLE(row_type.get_field_types()))
     sink = (
         FileSink.for_bulk_format(folder, ParquetBulkWriters.for_row_type(row_type))
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )
-    stream.sink_to(sink)
+    rows.sink_to(sink)
     environment.execute("to_spark")
     if "://" not in folder:
         # Without records there is no file; an empty folder is an empty DataFrame.

@@ -22,7 +22,6 @@ from penstock.table.types import RowField, RowType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.datastream.data_stream.collect import CloseableIterator
     from penstock.graph.transformations import Transformation
     from penstock.table.plan.nodes import Node
     from penstock.table.planning import Planner
@@ -84,8 +83,7 @@ class TableJobs:
         context = self.context(environment)
         [plan] = pruned([node], is_streaming=context.is_streaming, settings=context.settings)
         transformation = translate_optimized(plan, context)
-        stream: DataStream[Any] = DataStream(environment, transformation)
-        results: CloseableIterator[Any] = collect_stream(stream, self._name("collect"))
+        results = collect_stream(environment, transformation, self._name("collect"))
         return QueryResult(
             row_type_of(node),
             results,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.common.configuration import Configuration
-from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import InvalidProgramError
 from penstock.graph.transformations import OneInputTransformation, SourceTransformation

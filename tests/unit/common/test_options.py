@@ -436,7 +436,7 @@ def test_a_job_without_a_name_has_the_configured_one(monkeypatch):
         names.append(job_graph.name)
         raise Noted
 
-    monkeypatch.setattr("penstock.datastream.stream_execution_environment.execute_job", note)
+    monkeypatch.setattr("penstock.datastream.environment_execution.execute_job", note)
     env = StreamExecutionEnvironment.get_execution_environment()
     for configured, given in ((None, None), ("mine", None), ("mine", "yours")):
         if configured:

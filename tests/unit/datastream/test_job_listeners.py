@@ -43,7 +43,7 @@ def program(monkeypatch):
         env.from_collection([1], Types.INT()).print()
         started = Client(outcome)
         monkeypatch.setattr(
-            "penstock.datastream.stream_execution_environment.execute_job",
+            "penstock.datastream.environment_execution.execute_job",
             lambda *arguments: started,
         )
         return started
@@ -82,7 +82,7 @@ def test_a_listener_hears_of_a_failed_submission(program, monkeypatch):
     def refuse(*arguments):
         raise error
 
-    monkeypatch.setattr("penstock.datastream.stream_execution_environment.execute_job", refuse)
+    monkeypatch.setattr("penstock.datastream.environment_execution.execute_job", refuse)
     with pytest.raises(RuntimeError):
         env.execute()
     assert recorder.heard == [("submitted", None, error)]

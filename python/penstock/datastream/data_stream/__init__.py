@@ -5,23 +5,19 @@ from typing import TYPE_CHECKING
 from penstock.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from penstock.datastream.data_stream.broadcast import (
-        BroadcastConnectedStream,
-        BroadcastStream,
-    )
-    from penstock.datastream.data_stream.cached import (
-        CachedDataStream,
-    )
     from penstock.datastream.data_stream.collect import (
         CloseableIterator,
     )
     from penstock.datastream.data_stream.connected import (
+        BroadcastConnectedStream,
+        BroadcastStream,
         ConnectedStreams,
     )
     from penstock.datastream.data_stream.join_functions import (
         JoinContext,
     )
     from penstock.datastream.data_stream.keyed import (
+        CachedDataStream,
         KeyedStream,
     )
     from penstock.datastream.data_stream.multiple_connected import (
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
     )
     from penstock.datastream.data_stream.partition_windowed import (
         Order,
-        PartitionWindowedStream,
     )
     from penstock.datastream.data_stream.sink import (
         DataStreamSink,
@@ -37,9 +32,12 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.stream import (
         DataStream,
     )
-    from penstock.datastream.data_stream.windowed import (
+    from penstock.datastream.data_stream.window_settings import (
         WINDOW_STATE_NAME,
+    )
+    from penstock.datastream.data_stream.windowed import (
         AllWindowedStream,
+        PartitionWindowedStream,
         WindowedStream,
     )
 
@@ -64,19 +62,19 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "BroadcastConnectedStream": "broadcast",
-        "BroadcastStream": "broadcast",
-        "CachedDataStream": "cached",
+        "BroadcastConnectedStream": "connected",
+        "BroadcastStream": "connected",
+        "CachedDataStream": "keyed",
         "CloseableIterator": "collect",
         "ConnectedStreams": "connected",
         "JoinContext": "join_functions",
         "KeyedStream": "keyed",
         "MultipleConnectedStreams": "multiple_connected",
         "Order": "partition_windowed",
-        "PartitionWindowedStream": "partition_windowed",
+        "PartitionWindowedStream": "windowed",
         "DataStreamSink": "sink",
         "DataStream": "stream",
-        "WINDOW_STATE_NAME": "windowed",
+        "WINDOW_STATE_NAME": "window_settings",
         "AllWindowedStream": "windowed",
         "WindowedStream": "windowed",
         # Where PyFlink's module of that name has them, too.

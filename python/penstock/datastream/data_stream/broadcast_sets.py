@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.calls.names import checked_name
-from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.settings import StreamSettings
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 from penstock.graph.partitioners import PartitionerSpec
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
 
 
-def add_broadcast_set(stream: DataStream[Any], other: DataStream[Any], name: str) -> None:
+def add_broadcast_set(stream: StreamSettings, other: StreamSettings, name: str) -> None:
     """Add a broadcast set to the operator of a stream; see `DataStream.with_broadcast_set`."""
     given: Any = other
-    if not isinstance(given, DataStream):
+    if not isinstance(given, StreamSettings):
         raise WrongArgumentError(f"with_broadcast_set takes a DataStream, got {given!r}")
     transformation: Transformation = stream.transformation
     if (

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from penstock.common.job_client import JobClient
     from penstock.common.jobs.job_gateway import CollectResults
-    from penstock.datastream.data_stream.stream import DataStream
+    from penstock.datastream.environment_execution import EnvironmentExecution
+    from penstock.graph.transformations import Transformation
 
 T = TypeVar("T")
 
@@ -88,15 +89,16 @@ class CloseableIterator(NoJavaMembers, Generic[T]):
             self._client.handle.result()
 
 
-def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIterator[T]:
-    """Run the program of a stream with a sink that sends the records to this process."""
+def collect_stream(
+    environment: EnvironmentExecution, transformation: Transformation, job_name: str | None
+) -> CloseableIterator[Any]:
+    """Run a program with a sink that sends a transformation's records to this process."""
     from penstock.serialization.type_serializer import JobTypeSerializer
 
-    environment = stream.get_execution_environment()
-    output_type: Any = stream.transformation.output_type
+    output_type: Any = transformation.output_type
     collect_id = uuid.uuid4().hex
     sink = LegacySinkTransformation(
-        stream.transformation,
+        transformation,
         "Data stream collect sink",
         operators.CollectSink(collect_id, output_type),
         None,

@@ -1,34 +1,68 @@
-"""ConnectedStreams: two streams that one function processes."""
+"""Streams of several streams: connected, broadcast, joined, fed back, and their split."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from penstock.common.calls.former_keywords import former_keywords
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.calls.names import checked_name
 from penstock.datastream.annotations import NOTHING, Annotation, of_all, of_results
+from penstock.datastream.data_stream.iterative import check_descends
+from penstock.datastream.data_stream.join_functions import How, Joining, outer_sides
+from penstock.datastream.data_stream.joined import (
+    _CoGroupWindow,
+    _JoinWindow,
+    _TwoKeyedStreams,
+    _WithWindow,
+    deadline_ms,
+)
 from penstock.datastream.data_stream.keyed import KeyedStream
-from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.data_stream.regular_joins import DeadlineJoin, RegularJoin
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.two_inputs import common_key_type, two_inputs
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
 from penstock.datastream.functions import (
+    BroadcastProcessFunction,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeySelector,
 )
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
-from penstock.errors import InvalidProgramError
+from penstock.datastream.state_lifetime import Lifetime, ttl_config
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.expressions.computed import result_type
 from penstock.graph import operators
-from penstock.graph.transformations import TwoInputTransformation
+from penstock.graph.transformations import (
+    BroadcastStateTransformation,
+    CoFeedbackTransformation,
+    FeedbackTransformation,
+    KeyedBroadcastStateTransformation,
+    SelectTransformation,
+    SplitTransformation,
+    TwoInputTransformation,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from penstock.common.time import Duration, Time
     from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
+    from penstock.datastream.data_stream.typed_functions import Joins
+    from penstock.datastream.functions import FlatJoinFunction
     from penstock.datastream.operators import TwoInputStreamOperator
+    from penstock.datastream.state import MapStateDescriptor
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.window import WindowAssigner
 
+T = TypeVar("T")
+OUT = TypeVar("OUT")
 
 #: For each call that adds an operator: the function's method, and whether it yields many results.
 _RESULTS: Final = {
@@ -158,60 +192,340 @@ class ConnectedStreams(MissingMethods):
         self._is_keyed()
         selector1, key_type1 = self.stream1._keys()
         selector2, key_type2 = self.stream2._keys()
-        return add_two_input(
+        transformation = two_inputs(
             TwoInputTransformation,
-            self.stream1,
-            self.stream2,
+            (self.stream1, self.stream2),
             name,
             operator,
             output_type,
-            selector1,
-            selector2,
+            (selector1, selector2),
             common_key_type(key_type1, key_type2),
-            annotation,
         )
+        return self.stream1._add(transformation, annotation if output_type is None else NOTHING)
 
 
-def add_two_input(
-    transformation_class: type[TwoInputTransformation],
-    stream1: DataStream[Any],
-    stream2: DataStream[Any],
-    name: str,
-    operator: operators.OperatorDescriptor,
-    output_type: TypeInformation | None,
-    key_selector1: Any = None,
-    key_selector2: Any = None,
-    key_type: TypeInformation | None = None,
-    annotation: Annotation = NOTHING,
-) -> DataStream[Any]:
-    """Add an operator with two inputs to the program."""
-    environment = stream1.get_execution_environment()
-    return stream1._add(
-        transformation_class(
-            stream1.transformation,
-            stream2.transformation,
+class BroadcastStream(MissingMethods):
+    """A stream whose records every subtask receives, with the states that it fills."""
+
+    def __init__(
+        self,
+        input_stream: DataStream[Any],
+        broadcast_state_descriptors: list[MapStateDescriptor],
+    ) -> None:
+        """Use `DataStream.broadcast`."""
+        self.input_stream = input_stream
+        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+
+    def __repr__(self) -> str:
+        return f"<BroadcastStream of {self.input_stream!r}>"
+
+
+class BroadcastConnectedStream(MissingMethods):
+    """A stream connected to a broadcast stream."""
+
+    def __init__(
+        self,
+        non_broadcast_stream: DataStream[Any],
+        broadcast_stream: BroadcastStream,
+        broadcast_state_descriptors: list[MapStateDescriptor],
+    ) -> None:
+        """Use `DataStream.connect`."""
+        self.non_broadcast_stream = non_broadcast_stream
+        self.broadcast_stream = broadcast_stream
+        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+
+    def __repr__(self) -> str:
+        parts = f"{self.non_broadcast_stream!r} and {self.broadcast_stream!r}"
+        return f"<BroadcastConnectedStream of {parts}>"
+
+    def process(
+        self,
+        func: BroadcastProcessFunction[Any, Any, Any]
+        | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Convert each record to any number of results, with broadcast state.
+
+        Args:
+            func: A KeyedBroadcastProcessFunction beside a keyed stream, else a
+                BroadcastProcessFunction.
+            output_type: The type of the results.
+        """
+        keyed = isinstance(self.non_broadcast_stream, KeyedStream)
+        wanted = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
+        check_function(func, wanted, "BroadcastConnectedStream.process", or_callable=False)
+        kind = operators.KeyedBroadcastProcess if keyed else operators.BroadcastProcess
+        method = "keyed_broadcast_process" if keyed else "broadcast_process"
+        name = "Keyed-Co-Process-Broadcast" if keyed else "Co-Process-Broadcast"
+        key_selector, key_type = self.non_broadcast_stream._keys()
+        transformation = two_inputs(
+            KeyedBroadcastStateTransformation if keyed else BroadcastStateTransformation,
+            (self.non_broadcast_stream, self.broadcast_stream.input_stream),
             name,
-            operator,
-            output_type,
-            environment.get_parallelism(),
-            key_selector1=key_selector1,
-            key_selector2=key_selector2,
-            key_type=key_type,
-        ),
-        annotation if output_type is None else NOTHING,
-    )
-
-
-def common_key_type(
-    first: TypeInformation | None, second: TypeInformation | None
-) -> TypeInformation | None:
-    """Return the key type that two streams share.
-
-    Raises:
-        InvalidProgramError: The key types differ.
-    """
-    if first != second:
-        raise InvalidProgramError(
-            f"connected streams must have the same key type, got {first} and {second}"
+            kind(shipped(func, method)),
+            type_argument(output_type, method),
+            (key_selector, None),
+            key_type,
         )
-    return first
+        return self.non_broadcast_stream._add(transformation)
+
+
+class JoinedStreams(_TwoKeyedStreams):
+    """Two streams whose records with the same key, and window if any, are joined."""
+
+    @overload
+    def apply(
+        self,
+        function: FlatJoinFunction,
+        output_type: TypeArgument = None,
+        *,
+        how: How = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time | None = None,
+    ) -> DataStream[Any]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner"] = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time | None = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: How = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., Any] | Joins[Any],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["left", "right", "full"],
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: None = None,
+    ) -> DataStream[Row]: ...
+
+    def apply(
+        self,
+        function: Any,
+        output_type: TypeArgument = None,
+        *,
+        how: How = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time | None = None,
+    ) -> DataStream[Any]:
+        """Call a function with each pair of records with the same key (beyond PyFlink).
+
+        An inner join emits the results unchanged.  Without a deadline, the results of an outer join
+        are change rows: a record without a match is joined with None (+I), and this result is
+        retracted (-D) when the first match arrives.  Each side may consist of change rows.
+
+        Args:
+            function: A JoinFunction or callable that returns one record, or a FlatJoinFunction that
+                returns any number.  If it has a third parameter ``ctx``, it also receives a
+                `JoinContext`.  It must return the same results for the same pair.
+            output_type: The type of the results of an inner join, or of a join with a deadline.
+            how: The sides whose records are also joined without a match: "inner" for none, "left",
+                "right" or "full".
+            ttl: The lifetime of records in state: one for both sides, or a pair.
+            deadline: The largest difference between the times of a pair.  A record without a match
+                is joined with None once, when the deadline has passed, and is not retracted.
+
+        Raises:
+            InvalidProgramError: The keys are not selected, or the arguments exclude each other.
+        """
+        where = "join apply"
+        outer = outer_sides(how, where, ("inner", "left", "right", "full"))
+        left, right = self._streams
+        joining = Joining(function, [left._record_type(), right._record_type()], where)
+        changes = deadline is None and any(outer)
+        declared = result_type(joining.function, output_type)
+        if deadline is not None:
+            joined: Any = DeadlineJoin(joining, outer, deadline_ms(deadline, ttl))
+        else:
+            lifetimes: Any = ttl if isinstance(ttl, tuple) else (ttl, ttl)
+            if len(lifetimes) != 2:
+                raise WrongArgumentError(f"{where}: ttl is one lifetime or a pair, got {ttl!r}")
+            one, other = (ttl_config(lifetime, where) for lifetime in lifetimes)
+            joined = RegularJoin(joining, outer, (one, other))
+        if changes and output_type is not None:
+            raise InvalidProgramError(
+                f"{where}: the results of an outer join without a deadline are rows that change: "
+                "leave out output_type, or give a deadline"
+            )
+        results: DataStream[Any] = self._connected().process(joined, None if changes else declared)
+        if changes or declared is None:
+            joining.annotation(as_changes=changes).describe(results.transformation)
+        return results.name("Join")
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
+        """Assign the records of both streams to windows."""
+        return JoinedStreams.WithWindow(self, window_assigner)
+
+    class WithWindow(_WithWindow):
+        """Joined streams in windows."""
+
+        @overload
+        def apply(
+            self,
+            function: FlatJoinFunction,
+            output_type: TypeArgument = None,
+            *,
+            how: How = "inner",
+        ) -> DataStream[Any]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[..., OUT] | Joins[OUT],
+            output_type: TypeArgument = None,
+            *,
+            how: How = "inner",
+        ) -> DataStream[OUT]: ...
+
+        def apply(
+            self, function: Any, output_type: TypeArgument = None, *, how: How = "inner"
+        ) -> DataStream[Any]:
+            """Call a function with each pair of a window.
+
+            Args:
+                function: A JoinFunction or callable that returns one record, or a FlatJoinFunction
+                    that returns any number.  If it has a third parameter ``ctx``, it also receives
+                    a `JoinContext`.
+                output_type: The type of the results.
+                how: The sides whose records are also joined without a match, with None: "inner" for
+                    none, "left", "right" or "full".
+            """
+            outer = outer_sides(how, "join apply", ("inner", "left", "right", "full"))
+            joining = Joining(function, self._types)
+            declared = result_type(joining.function, output_type)
+            results: DataStream[Any] = self._applied(_JoinWindow(joining, outer), declared)
+            if declared is None:
+                joining.annotation().describe(results.transformation)
+            return results.name("Join")
+
+
+class CoGroupedStreams(_TwoKeyedStreams):
+    """Two streams whose records are grouped by key and window."""
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
+        """Assign the records of both streams to windows."""
+        return CoGroupedStreams.WithWindow(self, window_assigner)
+
+    class WithWindow(_WithWindow):
+        """Grouped streams in windows."""
+
+        def apply(
+            self,
+            function: CoGroupFunction | Callable[[list[Any], list[Any]], Iterable[Any]],
+            output_type: TypeArgument = None,
+        ) -> DataStream[Any]:
+            """Call a function with both lists of each window; one of them may be empty.
+
+            If the function has a third parameter ``ctx``, it also receives a `JoinContext`.
+            """
+            check_function(function, CoGroupFunction, "co_group apply", or_callable=True)
+            results: DataStream[Any] = self._applied(_CoGroupWindow(function), output_type)
+            return results.name("CoGroup")
+
+
+class IterativeStream(DataStream[T]):
+    """The head of an iteration: the records of the input and those fed back.
+
+    The iteration ends when its input has ended and no record is left in the loop, or when no
+    feedback arrives within the wait time of `DataStream.iterate`.  Registered processing-time
+    timers do not keep it alive.
+    """
+
+    def __init__(
+        self, environment: StreamExecutionEnvironment, feedback: FeedbackTransformation
+    ) -> None:
+        """Use `DataStream.iterate`."""
+        super().__init__(environment, feedback)
+        self._feedback = feedback
+
+    def close_with(self, feedback_stream: DataStream[T]) -> DataStream[T]:
+        """Feed the records of a stream back to the head.
+
+        Args:
+            feedback_stream: A stream that is derived from this one.
+
+        Raises:
+            InvalidProgramError: The argument is not derived from this stream, or has another type.
+        """
+        check_descends(feedback_stream.transformation, self._feedback)
+        if feedback_stream.get_type() != self.get_type():
+            raise InvalidProgramError(
+                f"feedback of type {feedback_stream.get_type()} does not fit an iteration over "
+                f"{self.get_type()}: use with_feedback_type"
+            )
+        self._feedback.add_feedback_edge(feedback_stream.transformation)
+        return feedback_stream
+
+    def with_feedback_type(self, feedback_type: TypeArgument = None) -> ConnectedIterativeStreams:
+        """Return an iteration whose feedback has another type, as a second input."""
+        return ConnectedIterativeStreams(
+            self._environment,
+            DataStream(self._environment, self._feedback.input),
+            CoFeedbackTransformation(
+                self._feedback.parallelism,
+                type_argument(feedback_type, "with_feedback_type"),
+                self._feedback.wait_time_ms,
+            ),
+        )
+
+
+class ConnectedIterativeStreams(ConnectedStreams):
+    """The head of an iteration with two inputs: the stream, and the feedback."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        input_stream: DataStream[Any],
+        feedback: CoFeedbackTransformation,
+    ) -> None:
+        """Use `IterativeStream.with_feedback_type`."""
+        super().__init__(input_stream, DataStream(environment, feedback))
+        self._feedback = feedback
+
+    def close_with(self, feedback_stream: DataStream[Any]) -> DataStream[Any]:
+        """Feed the records of a stream back to the second input.
+
+        Raises:
+            InvalidProgramError: The argument is not derived from this iteration.
+        """
+        check_descends(feedback_stream.transformation, self._feedback)
+        self._feedback.add_feedback_edge(feedback_stream.transformation)
+        return feedback_stream
+
+
+class SplitStream(DataStream[T]):
+    """A stream whose records a selector names; without `select` it has all records."""
+
+    def __init__(self, environment: StreamExecutionEnvironment, split: SplitTransformation) -> None:
+        """Use `DataStream.split`."""
+        super().__init__(environment, split)
+        self._split = split
+
+    def select(self, *output_names: str) -> DataStream[T]:
+        """Return the stream of the records with one of the names.
+
+        Raises:
+            InvalidProgramError: There is no name, or a name is not a string.
+        """
+        names: tuple[Any, ...] = output_names
+        if not names or not all(isinstance(name, str) for name in names):
+            raise InvalidProgramError(f"select takes names of outputs, got {names!r}")
+        return DataStream(self._environment, SelectTransformation(self._split, output_names))

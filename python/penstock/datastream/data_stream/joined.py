@@ -1,4 +1,4 @@
-"""JoinedStreams and CoGroupedStreams: two streams that are joined by key (beyond PyFlink).
+"""Keys, windows and functions of two streams that are joined by key (beyond PyFlink).
 
 In windows, both are built from other operators: the records of both streams are tagged with their
 side, united, and assigned to windows by key; each window that fires is divided by side.
@@ -7,29 +7,25 @@ side, united, and assigned to windows by key; each window that fires is divided 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.datastream.data_stream.join_functions import (
-    How,
     JoinContext,
     Joining,
-    outer_sides,
     takes_context,
 )
 from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
-from penstock.datastream.data_stream.regular_joins import LEFT, RIGHT, DeadlineJoin, RegularJoin
+from penstock.datastream.data_stream.regular_joins import LEFT, RIGHT
 from penstock.datastream.functions import (
     CoGroupFunction,
-    FlatJoinFunction,
     KeySelector,
     MapFunction,
     WindowFunction,
 )
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
-from penstock.datastream.state_lifetime import Lifetime, ttl_config
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.checking import never_equal
 from penstock.expressions.computed import result_type
@@ -38,21 +34,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Self
 
-    from penstock.common.types import Row
-    from penstock.datastream.data_stream.connected import ConnectedStreams
-    from penstock.datastream.data_stream.stream import DataStream, TypeArgument
-    from penstock.datastream.data_stream.typed_functions import Joins
+    from penstock.datastream.data_stream.settings import StreamSettings
+    from penstock.datastream.data_stream.type_arguments import TypeArgument
+    from penstock.datastream.data_stream.window_settings import WindowSettings
     from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.window import Evictor, Trigger, WindowAssigner
     from penstock.expressions import Expression
-
-OUT = TypeVar("OUT")
 
 
 class _TwoKeyedStreams(MissingMethods):
     """Two streams that need a common key, which ``where`` and ``equal_to`` select."""
 
-    def __init__(self, first: DataStream[Any], second: DataStream[Any]) -> None:
+    def __init__(self, first: StreamSettings, second: StreamSettings) -> None:
         self._streams = (first, second)
         self._selectors: dict[int, Any] = {}
         self._key_types: dict[int, Any] = {}
@@ -89,11 +82,11 @@ class _TwoKeyedStreams(MissingMethods):
         if len(self._selectors) < 2:
             raise InvalidProgramError(f"name both keys before {before}: where(…).equal_to(…)")
 
-    def _connected(self) -> ConnectedStreams:
-        """Return both streams, connected by their keys."""
+    def _connected(self) -> Any:
+        """Return both streams, a `ConnectedStreams` by their keys."""
         self._require_keys("apply")
         left, right = (
-            stream.key_by(self._selectors[side], self._key_type)
+            stream._stream().key_by(self._selectors[side], self._key_type)
             for side, stream in enumerate(self._streams)
         )
         return left.connect(right)
@@ -110,9 +103,11 @@ class _TwoKeyedStreams(MissingMethods):
                 f"{where}: the keys of the two streams are {one} and {other}, which are never equal"
             )
 
-    def _tagged(self) -> DataStream[Any]:
+    def _tagged(self) -> Any:
+        """Return the stream of pairs of side and record."""
         left, right = (
-            _beside(stream, stream.map(_Tag(side))) for side, stream in enumerate(self._streams)
+            _beside(stream, stream._stream().map(_Tag(side)))
+            for side, stream in enumerate(self._streams)
         )
         return left.union(right)
 
@@ -127,7 +122,12 @@ class _WithWindow(MissingMethods):
         self._types = [stream._plain()._record_type() for stream in streams._streams]
         key_selector = _EitherKey(streams._selectors[LEFT], streams._selectors[RIGHT])
         keyed = streams._tagged().key_by(key_selector, streams._key_type)
-        self._windowed = keyed.window(window_assigner)
+        self._windowed: WindowSettings = keyed.window(window_assigner)
+
+    def _applied(self, function: WindowFunction[Any, Any, Any, Any], output_type: Any) -> Any:
+        """Return the stream of a function's results."""
+        windowed: Any = self._windowed
+        return windowed.apply(function, output_type)
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
         """Set the trigger, which decides when windows fire; it receives (side, record) pairs."""
@@ -143,176 +143,6 @@ class _WithWindow(MissingMethods):
         """Set the time in ms for which a window accepts records after its end."""
         self._windowed.allowed_lateness(time_ms)
         return self
-
-
-class JoinedStreams(_TwoKeyedStreams):
-    """Two streams whose records with the same key, and window if any, are joined."""
-
-    @overload
-    def apply(
-        self,
-        function: FlatJoinFunction,
-        output_type: TypeArgument = None,
-        *,
-        how: How = "inner",
-        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
-        deadline: Duration | Time | None = None,
-    ) -> DataStream[Any]: ...
-
-    @overload
-    def apply(
-        self,
-        function: Callable[..., OUT] | Joins[OUT],
-        output_type: TypeArgument = None,
-        *,
-        how: Literal["inner"] = "inner",
-        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
-        deadline: Duration | Time | None = None,
-    ) -> DataStream[OUT]: ...
-
-    @overload
-    def apply(
-        self,
-        function: Callable[..., OUT] | Joins[OUT],
-        output_type: TypeArgument = None,
-        *,
-        how: How = "inner",
-        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
-        deadline: Duration | Time,
-    ) -> DataStream[OUT]: ...
-
-    @overload
-    def apply(
-        self,
-        function: Callable[..., Any] | Joins[Any],
-        output_type: TypeArgument = None,
-        *,
-        how: Literal["left", "right", "full"],
-        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
-        deadline: None = None,
-    ) -> DataStream[Row]: ...
-
-    def apply(
-        self,
-        function: Any,
-        output_type: TypeArgument = None,
-        *,
-        how: How = "inner",
-        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
-        deadline: Duration | Time | None = None,
-    ) -> DataStream[Any]:
-        """Call a function with each pair of records with the same key (beyond PyFlink).
-
-        An inner join emits the results unchanged.  Without a deadline, the results of an outer join
-        are change rows: a record without a match is joined with None (+I), and this result is
-        retracted (-D) when the first match arrives.  Each side may consist of change rows.
-
-        Args:
-            function: A JoinFunction or callable that returns one record, or a FlatJoinFunction that
-                returns any number.  If it has a third parameter ``ctx``, it also receives a
-                `JoinContext`.  It must return the same results for the same pair.
-            output_type: The type of the results of an inner join, or of a join with a deadline.
-            how: The sides whose records are also joined without a match: "inner" for none, "left",
-                "right" or "full".
-            ttl: The lifetime of records in state: one for both sides, or a pair.
-            deadline: The largest difference between the times of a pair.  A record without a match
-                is joined with None once, when the deadline has passed, and is not retracted.
-
-        Raises:
-            InvalidProgramError: The keys are not selected, or the arguments exclude each other.
-        """
-        where = "join apply"
-        outer = outer_sides(how, where, ("inner", "left", "right", "full"))
-        left, right = self._streams
-        joining = Joining(function, [left._record_type(), right._record_type()], where)
-        changes = deadline is None and any(outer)
-        declared = result_type(joining.function, output_type)
-        if deadline is not None:
-            joined: Any = DeadlineJoin(joining, outer, _deadline_ms(deadline, ttl))
-        else:
-            lifetimes: Any = ttl if isinstance(ttl, tuple) else (ttl, ttl)
-            if len(lifetimes) != 2:
-                raise WrongArgumentError(f"{where}: ttl is one lifetime or a pair, got {ttl!r}")
-            one, other = (ttl_config(lifetime, where) for lifetime in lifetimes)
-            joined = RegularJoin(joining, outer, (one, other))
-        if changes and output_type is not None:
-            raise InvalidProgramError(
-                f"{where}: the results of an outer join without a deadline are rows that change: "
-                "leave out output_type, or give a deadline"
-            )
-        results = self._connected().process(joined, None if changes else declared)
-        if changes or declared is None:
-            joining.annotation(as_changes=changes).describe(results.transformation)
-        return results.name("Join")
-
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
-        """Assign the records of both streams to windows."""
-        return JoinedStreams.WithWindow(self, window_assigner)
-
-    class WithWindow(_WithWindow):
-        """Joined streams in windows."""
-
-        @overload
-        def apply(
-            self,
-            function: FlatJoinFunction,
-            output_type: TypeArgument = None,
-            *,
-            how: How = "inner",
-        ) -> DataStream[Any]: ...
-
-        @overload
-        def apply(
-            self,
-            function: Callable[..., OUT] | Joins[OUT],
-            output_type: TypeArgument = None,
-            *,
-            how: How = "inner",
-        ) -> DataStream[OUT]: ...
-
-        def apply(
-            self, function: Any, output_type: TypeArgument = None, *, how: How = "inner"
-        ) -> DataStream[Any]:
-            """Call a function with each pair of a window.
-
-            Args:
-                function: A JoinFunction or callable that returns one record, or a FlatJoinFunction
-                    that returns any number.  If it has a third parameter ``ctx``, it also receives
-                    a `JoinContext`.
-                output_type: The type of the results.
-                how: The sides whose records are also joined without a match, with None: "inner" for
-                    none, "left", "right" or "full".
-            """
-            outer = outer_sides(how, "join apply", ("inner", "left", "right", "full"))
-            joining = Joining(function, self._types)
-            declared = result_type(joining.function, output_type)
-            results = self._windowed.apply(_JoinWindow(joining, outer), declared).name("Join")
-            if declared is None:
-                joining.annotation().describe(results.transformation)
-            return results
-
-
-class CoGroupedStreams(_TwoKeyedStreams):
-    """Two streams whose records are grouped by key and window."""
-
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
-        """Assign the records of both streams to windows."""
-        return CoGroupedStreams.WithWindow(self, window_assigner)
-
-    class WithWindow(_WithWindow):
-        """Grouped streams in windows."""
-
-        def apply(
-            self,
-            function: CoGroupFunction | Callable[[list[Any], list[Any]], Iterable[Any]],
-            output_type: TypeArgument = None,
-        ) -> DataStream[Any]:
-            """Call a function with both lists of each window; one of them may be empty.
-
-            If the function has a third parameter ``ctx``, it also receives a `JoinContext`.
-            """
-            check_function(function, CoGroupFunction, "co_group apply", or_callable=True)
-            return self._windowed.apply(_CoGroupWindow(function), output_type).name("CoGroup")
 
 
 class _Tag(MapFunction):
@@ -409,7 +239,7 @@ class _CoGroupWindow(_SidesWindow):
         return results
 
 
-def _deadline_ms(deadline: Any, ttl: object) -> int:
+def deadline_ms(deadline: Any, ttl: object) -> int:
     """Return a deadline in ms.
 
     Raises:
@@ -427,12 +257,12 @@ def _deadline_ms(deadline: Any, ttl: object) -> int:
     return deadline.to_millis()
 
 
-def _beside(stream: DataStream[Any], tagged: DataStream[Any]) -> DataStream[Any]:
+def _beside(stream: StreamSettings, tagged: Any) -> Any:
     """Set the tagging operator's parallelism to the stream's, so that both form one chain."""
     before = stream.transformation
     parallelism = before.parallelism
     if parallelism <= 0:
-        parallelism = stream.get_execution_environment().get_parallelism()
+        parallelism = stream._environment.get_parallelism()
     tagged.set_parallelism(parallelism)
     tagged.transformation.has_own_parallelism = before.has_own_parallelism
     return tagged

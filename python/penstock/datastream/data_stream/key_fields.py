@@ -1,12 +1,21 @@
-"""Keys that are fields of records, named by `key_by`."""
+"""Fields of records that keys and aggregations name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.names import nearest_hint
+from penstock.common.typeinfo import (
+    BasicArrayTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RecordTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
 from penstock.common.values.records import record_field
 from penstock.datastream.functions import KeySelector
-from penstock.errors import WrongArgumentError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions import Expression, as_tuple, field
 from penstock.expressions.checking import kind_of
 
@@ -64,3 +73,56 @@ class FieldsKeySelector(KeySelector):
         if len(self._names) == 1:
             return record_field(value, self._names[0])
         return tuple(record_field(value, name) for name in self._names)
+
+
+def aggregated_field(row: TypeInformation, position: int | str, operation: str) -> int | str:
+    """Check the field of an aggregation; a name that the type has becomes a position.
+
+    A negative position counts from the end, as in Python.
+
+    Raises:
+        InvalidProgramError: The type has no such field, or its fields have no names.
+    """
+    given: Any = position
+    if not isinstance(given, (int, str)):
+        raise InvalidProgramError(
+            f"{operation} takes the position or the name of a field, got {given!r}"
+        )
+    if isinstance(row, RecordTypeInfo):
+        return _record_field(row, position, operation)
+    if isinstance(row, RowTypeInfo) and isinstance(position, str):
+        names = row.get_field_names()
+        if position not in names:
+            raise InvalidProgramError(
+                f"{operation}: {row} has no field {position!r}{nearest_hint(position, names)}"
+            )
+        return row.get_field_index(position)
+    if isinstance(row, (RowTypeInfo, TupleTypeInfo)) and isinstance(position, int):
+        count = len(row.get_field_types())
+        if not -count <= position < count:
+            raise InvalidProgramError(f"{operation}: {row} has no field {position}")
+        return position % count
+    if isinstance(row, TupleTypeInfo) and isinstance(position, str):
+        raise InvalidProgramError(
+            f"{operation}: the fields of {row} have no names, so there is no {position!r}: "
+            "give the position, from 0, or declare a Types.ROW_NAMED"
+        )
+    return position if isinstance(position, str) else int(position)
+
+
+def has_array(key_type: TypeInformation) -> bool:
+    """Return whether a type is, or contains, an array."""
+    if isinstance(key_type, (RowTypeInfo, TupleTypeInfo)):
+        return any(map(has_array, key_type.get_field_types()))
+    return isinstance(key_type, (BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo))
+
+
+def _record_field(record: RecordTypeInfo, field: int | str, operation: str) -> int | str:
+    """Return the field of a record that an aggregation names, as a position for NamedTuples."""
+    names = record.get_field_names()
+    if isinstance(field, str) and field not in names:
+        hint = nearest_hint(field, names)
+        raise InvalidProgramError(f"{operation}: {record} has no field {field!r}{hint}")
+    if isinstance(field, int) and record.is_tuple and not -len(names) <= field < len(names):
+        raise InvalidProgramError(f"{operation}: {record} has no field {field}")
+    return int(field) if isinstance(field, int) else field

@@ -1,4 +1,4 @@
-"""KeyedStream: a stream that is partitioned by key and has state for each key."""
+"""KeyedStream: a stream that is partitioned by key; joins by time and with the latest record."""
 
 from __future__ import annotations
 
@@ -6,42 +6,52 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from penstock.common.calls.former_keywords import former_keywords
-from penstock.common.calls.names import nearest_hint
-from penstock.common.typeinfo import (
-    BasicArrayTypeInfo,
-    ObjectArrayTypeInfo,
-    PrimitiveArrayTypeInfo,
-    RecordTypeInfo,
-    RowTypeInfo,
-    TupleTypeInfo,
-    TypeInformation,
-)
+from penstock.common.calls.missing_methods import MissingMethods
+from penstock.common.time import Duration, Time
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.annotations import Annotation
-from penstock.datastream.data_stream.refused_settings import RefusedSettings
-from penstock.datastream.data_stream.stream import DataStream, TypeArgument
+from penstock.datastream.data_stream.join_functions import Joining
+from penstock.datastream.data_stream.joined import _TwoKeyedStreams
+from penstock.datastream.data_stream.key_fields import aggregated_field, has_array
+from penstock.datastream.data_stream.latest_joins import (
+    WHERE,
+    BroadcastJoin,
+    broadcast_table,
+    function_by_key,
+    is_left_join,
+)
+from penstock.datastream.data_stream.refused_settings import RefusedPartitioning, RefusedSettings
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.two_inputs import common_key_type, two_inputs
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
 from penstock.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
     Partitioner,
+    ProcessJoinFunction,
     ReduceFunction,
 )
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.expressions.computed import computed
+from penstock.expressions.computed import computed, result_type
 from penstock.graph import operators
 from penstock.graph.partitioners import PartitionerSpec
-from penstock.graph.transformations import PartitionTransformation, ReduceTransformation
+from penstock.graph.transformations import (
+    PartitionTransformation,
+    ReduceTransformation,
+    TwoInputTransformation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.aggregates import Aggregate
-    from penstock.datastream.data_stream.cached import CachedDataStream
-    from penstock.datastream.data_stream.interval_joined import IntervalJoin
-    from penstock.datastream.data_stream.rankings import Results
-    from penstock.datastream.data_stream.typed_functions import Processes
+    from penstock.datastream.data_stream.rankings import Ranking, Results
+    from penstock.datastream.data_stream.typed_functions import Joins, Processes
     from penstock.datastream.data_stream.windowed import WindowedStream
+    from penstock.datastream.functions import FlatJoinFunction
+    from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_lifetime import Lifetime
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
@@ -51,7 +61,7 @@ T = TypeVar("T")
 OUT = TypeVar("OUT")
 
 
-class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
+class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T]):
     """A stream partitioned by key."""
 
     class AccumulateType(Enum):
@@ -78,7 +88,7 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         """
         if isinstance(key_type, RowTypeInfo) and not key_type.get_field_types():
             raise InvalidProgramError("a row without fields cannot be the type of a key")
-        if key_type is not None and _has_array(key_type):
+        if key_type is not None and has_array(key_type):
             raise InvalidProgramError(
                 f"{key_type} cannot be the type of a key, because it is or contains an array: use "
                 "a TUPLE or declare no type"
@@ -155,14 +165,15 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
                 not accept the type of its argument, or two fields have one name.
             WrongArgumentError: ``emit`` has another value.
         """
-        from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
+        from penstock.aggregates.resolution import key_fields, named_aggregates
+        from penstock.aggregates.resolution import result_type as row_type
 
         if emit not in ("batch", "running"):
             raise WrongArgumentError(f"aggregate: emit must be 'batch' or 'running', got {emit!r}")
         declared = self._origin._record_type()
         function, fields = named_aggregates(aggregates, declared, "aggregate")
         key = key_fields(self._key_selector, self._key_type, declared, key_names, "aggregate")
-        of_rows = result_type([*zip(key.names, key.types, strict=True), *fields], "aggregate")
+        of_rows = row_type([*zip(key.names, key.types, strict=True), *fields], "aggregate")
         descriptor = operators.Aggregate(
             shipped(function, "aggregate"),
             key_fields=key,
@@ -194,9 +205,10 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
             InvalidProgramError: As `DataStream.map_batches`; or names are given for keys of an
                 unknown type, or a field of the records has one of the names.
         """
-        from penstock.datastream.data_stream.tables import batches_mapped
+        from penstock.datastream.data_stream.tables import operator_of_batches
 
-        return batches_mapped(self, func, schema, frame, key_names)
+        operator = operator_of_batches(self, func, schema, frame, key_names)
+        return self._typed_one_input(operator, "Map batches", operator.result_type)
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """Emit the running sum of a field, by position or name, or of the records themselves."""
@@ -246,7 +258,9 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         """
         from penstock.datastream.data_stream.rankings import ranked
 
-        return ranked(self, n, by, descending=descending, results=results, rank=rank, ttl=ttl)
+        return self._ranked(
+            ranked(self, n, by, descending=descending, results=results, rank=rank, ttl=ttl)
+        )
 
     def deduplicate(
         self,
@@ -268,47 +282,24 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
         """
         from penstock.datastream.data_stream.rankings import deduplicated
 
-        return deduplicated(self, keep, results, ttl)
+        return self._ranked(deduplicated(self, keep, results, ttl))
+
+    def _ranked(self, ranking: Ranking) -> DataStream[Any]:
+        declared: Any = ranking.result_type if ranking.is_declared else None
+        stream = self.process(ranking.function, declared).name(ranking.name)
+        if not ranking.is_declared:
+            stream.transformation.annotated_type = ranking.result_type
+        return stream
 
     def _aggregate(
         self, position: int | str, accumulate_type: KeyedStream.AccumulateType
     ) -> DataStream[T]:
         operation: Any = accumulate_type.name.lower()
         return self._reduction(
-            operators.AggregateField(operation, self._field(position, operation))
+            operators.AggregateField(
+                operation, aggregated_field(self._origin._record_type(), position, operation)
+            )
         )
-
-    def _field(self, position: int | str, operation: str) -> int | str:
-        """Check a field and return it; a name that the type has becomes a position.
-
-        A negative position counts from the end, as in Python.
-        """
-        given: Any = position
-        if not isinstance(given, (int, str)):
-            raise InvalidProgramError(
-                f"{operation} takes the position or the name of a field, got {given!r}"
-            )
-        row = self._origin._record_type()
-        if isinstance(row, RecordTypeInfo):
-            return _record_field(row, position, operation)
-        if isinstance(row, RowTypeInfo) and isinstance(position, str):
-            names = row.get_field_names()
-            if position not in names:
-                raise InvalidProgramError(
-                    f"{operation}: {row} has no field {position!r}{nearest_hint(position, names)}"
-                )
-            return row.get_field_index(position)
-        if isinstance(row, (RowTypeInfo, TupleTypeInfo)) and isinstance(position, int):
-            count = len(row.get_field_types())
-            if not -count <= position < count:
-                raise InvalidProgramError(f"{operation}: {row} has no field {position}")
-            return position % count
-        if isinstance(row, TupleTypeInfo) and isinstance(position, str):
-            raise InvalidProgramError(
-                f"{operation}: the fields of {row} have no names, so there is no {position!r}: "
-                "give the position, from 0, or declare a Types.ROW_NAMED"
-            )
-        return position if isinstance(position, str) else int(position)
 
     def _reduction(self, descriptor: operators.OperatorDescriptor) -> DataStream[T]:
         return self._add(
@@ -350,38 +341,12 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
 
     def interval_join(self, other: KeyedStream[Any]) -> IntervalJoin:
         """Join records with the same key whose timestamps differ within bounds (beyond PyFlink)."""
-        from penstock.datastream.data_stream.interval_joined import IntervalJoin
-
         given: Any = other
         if not isinstance(given, KeyedStream):
             raise InvalidProgramError(f"interval_join takes a KeyedStream, got {given!r}")
         return IntervalJoin(self, other)
 
     # Methods that a keyed stream does not support ---------------------------------------------
-
-    def shuffle(self) -> NoReturn:
-        """Reject the call: the keys select the subtask."""
-        self._refuse_partitioning("shuffle")
-
-    def rebalance(self) -> NoReturn:
-        """Reject the call: the keys select the subtask."""
-        self._refuse_partitioning("rebalance")
-
-    def rescale(self) -> NoReturn:
-        """Reject the call: the keys select the subtask."""
-        self._refuse_partitioning("rescale")
-
-    def forward(self) -> NoReturn:
-        """Reject the call: the keys select the subtask."""
-        self._refuse_partitioning("forward")
-
-    def global_(self) -> NoReturn:
-        """Reject the call: the keys select the subtask."""
-        self._refuse_partitioning("global_")
-
-    def broadcast(self, *args: Any) -> NoReturn:  # noqa: ARG002
-        """Reject the call: the keys select the subtask."""
-        self._refuse_partitioning("broadcast")
 
     def partition_custom(
         self,
@@ -407,25 +372,205 @@ class KeyedStream(RefusedSettings, DataStream[T], Generic[T]):
             "stream before key_by or on the one after the next transformation"
         )
 
-    def _refuse_partitioning(self, what: str) -> NoReturn:
+
+class CachedDataStream(RefusedSettings, DataStream[T]):
+    """A stream marked for use in several jobs.
+
+    Within one job, all consumers share its operator.  A later job computes it again, as Flink does
+    if the cached data is gone: only the work is repeated, the results are the same.
+    """
+
+    def __init__(self, stream: DataStream[T]) -> None:
+        """Mark a stream; use `DataStream.cache`."""
+        super().__init__(
+            stream.get_execution_environment(),
+            stream.transformation,
+            non_parallel=stream._non_parallel,
+        )
+
+    def invalidate(self) -> None:
+        """Do nothing: no data is cached."""
+
+    def cache(self) -> NoReturn:
+        """Reject the call: it is cached already."""
+        self._refuse("cache")
+
+    def get_side_output(self, output_tag: OutputTag) -> NoReturn:  # noqa: ARG002
+        """Reject the call: the stream before cache() has it."""
+        self._refuse("get_side_output")
+
+    def _refuse(self, what: str) -> NoReturn:
         raise InvalidProgramError(
-            f"{what}() cannot override the partitioning of a KeyedStream: call it on the stream "
-            "before key_by"
+            f"{what}() is not supported on a CachedDataStream, which only keeps what an operator "
+            "made: call it on the stream before cache()"
         )
 
 
-def _has_array(key_type: TypeInformation) -> bool:
-    if isinstance(key_type, (RowTypeInfo, TupleTypeInfo)):
-        return any(map(_has_array, key_type.get_field_types()))
-    return isinstance(key_type, (BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo))
+class IntervalJoin(MissingMethods):
+    """Two keyed streams without an interval; set it with `between`."""
+
+    def __init__(self, left: KeyedStream[Any], right: KeyedStream[Any]) -> None:
+        """Use `KeyedStream.interval_join`."""
+        self._left = left
+        self._right = right
+
+    def between(self, lower_bound: Duration | Time, upper_bound: Duration | Time) -> IntervalJoined:
+        """Join right records from left.ts + lower to left.ts + upper, both included.
+
+        Raises:
+            InvalidProgramError: The lower bound is above the upper one, or a bound is not a Time.
+        """
+        bounds: list[Any] = [lower_bound, upper_bound]
+        for bound in bounds:
+            if not isinstance(bound, Time | Duration):
+                raise InvalidProgramError(f"between takes two Times or Durations, got {bound!r}")
+        return IntervalJoined(
+            self._left, self._right, lower_bound.to_milliseconds(), upper_bound.to_milliseconds()
+        )
 
 
-def _record_field(record: RecordTypeInfo, field: int | str, operation: str) -> int | str:
-    """Return the field of a record that an aggregation names, as a position for NamedTuples."""
-    names = record.get_field_names()
-    if isinstance(field, str) and field not in names:
-        hint = nearest_hint(field, names)
-        raise InvalidProgramError(f"{operation}: {record} has no field {field!r}{hint}")
-    if isinstance(field, int) and record.is_tuple and not -len(names) <= field < len(names):
-        raise InvalidProgramError(f"{operation}: {record} has no field {field}")
-    return int(field) if isinstance(field, int) else field
+class IntervalJoined(MissingMethods):
+    """Two keyed streams with an interval of event time."""
+
+    def __init__(
+        self, left: KeyedStream[Any], right: KeyedStream[Any], lower_ms: int, upper_ms: int
+    ) -> None:
+        """Use `IntervalJoin.between`."""
+        self._left = left
+        self._right = right
+        self._lower_ms = lower_ms
+        self._upper_ms = upper_ms
+        self._left_late_tag: OutputTag | None = None
+        self._right_late_tag: OutputTag | None = None
+
+    def lower_bound_exclusive(self) -> IntervalJoined:
+        """Exclude the lower bound itself; timestamps are whole ms."""
+        self._lower_ms += 1
+        return self
+
+    def upper_bound_exclusive(self) -> IntervalJoined:
+        """Exclude the upper bound itself; timestamps are whole ms."""
+        self._upper_ms -= 1
+        return self
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Send left records behind the watermark to a side output."""
+        self._left_late_tag = output_tag
+        return self
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Send right records behind the watermark to a side output."""
+        self._right_late_tag = output_tag
+        return self
+
+    def process(
+        self, function: ProcessJoinFunction, output_type: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Call a function with each pair; results have the larger timestamp of the two.
+
+        Raises:
+            InvalidProgramError: The lower bound is above the upper one.
+        """
+        check_function(function, ProcessJoinFunction, "interval join", or_callable=False)
+        if self._lower_ms > self._upper_ms:
+            raise InvalidProgramError(
+                f"the lower bound ({self._lower_ms} ms) of an interval join is above the upper "
+                f"one ({self._upper_ms} ms)"
+            )
+        left_selector, left_type = self._left._keys()
+        right_selector, right_type = self._right._keys()
+        left_tag, right_tag = self._left_late_tag, self._right_late_tag
+        descriptor = operators.IntervalJoin(
+            shipped(function, "interval join"),
+            lower_bound_ms=self._lower_ms,
+            upper_bound_ms=self._upper_ms,
+            left_late_tag=None if left_tag is None else left_tag.tag_id,
+            right_late_tag=None if right_tag is None else right_tag.tag_id,
+        )
+        return self._left._add(
+            two_inputs(
+                TwoInputTransformation,
+                (self._left, self._right),
+                "Interval Join",
+                descriptor,
+                type_argument(output_type, "interval join"),
+                (left_selector, right_selector),
+                common_key_type(left_type, right_type),
+            )
+        )
+
+
+class LatestJoinedStreams(_TwoKeyedStreams):
+    """A stream that is joined with the latest record of each key of another stream."""
+
+    def __init__(self, first: DataStream[Any], second: DataStream[Any], *, broadcast: bool) -> None:
+        """Create a join without keys; use `DataStream.join_latest`."""
+        super().__init__(first, second)
+        self._broadcast = broadcast
+
+    @overload
+    def apply(
+        self,
+        function: FlatJoinFunction,
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner", "left"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[..., OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner", "left"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[OUT]: ...
+
+    def apply(
+        self,
+        function: Any,
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner", "left"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]:
+        """Call a function with each record of the first stream and the latest record of its key.
+
+        Args:
+            function: A JoinFunction or callable that returns one record, or a FlatJoinFunction that
+                returns any number.  If it has a parameter ``ctx``, it also receives a
+                `JoinContext`.
+            output_type: The type of the results.
+            how: "left" also calls the function without a match, with None.
+            event_time: True for a temporal join, which uses the latest record as of the timestamp
+                of the first stream's record, whenever it arrives.
+            ttl: The lifetime of the latest record of a key; not for broadcast or temporal joins.
+
+        Raises:
+            InvalidProgramError: The keys are not selected, or the arguments exclude each other.
+        """
+        self._require_keys("apply")
+        is_left = is_left_join(how, is_broadcast=self._broadcast, event_time=event_time, ttl=ttl)
+        left, right = (stream._stream() for stream in self._streams)
+        joining = Joining(function, [left._record_type(), right._record_type()], WHERE)
+        declared = result_type(joining.function, output_type)
+        joined: DataStream[Any]
+        if self._broadcast:
+            table = broadcast_table()
+            joined = left.connect(right.broadcast(table)).process(
+                BroadcastJoin(
+                    shipped(joining, WHERE), is_left, table, self._selectors[0], self._selectors[1]
+                ),
+                declared,
+            )
+        else:
+            by_key = function_by_key(joining, is_left=is_left, event_time=event_time, ttl=ttl)
+            joined = self._connected().process(by_key, declared)
+        if declared is None:
+            joining.annotation().describe(joined.transformation)
+        return joined.name("Temporal join" if event_time else "Join latest")

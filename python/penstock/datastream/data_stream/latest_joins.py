@@ -2,122 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
 from penstock.common.values.change_rows import kind_of_change
-from penstock.datastream.data_stream.join_functions import Joining, outer_sides
-from penstock.datastream.data_stream.joined import _TwoKeyedStreams
+from penstock.datastream.data_stream.join_functions import outer_sides
 from penstock.datastream.data_stream.regular_joins import NO_TIMESTAMP
 from penstock.datastream.functions import BroadcastProcessFunction, KeyedCoProcessFunction
-from penstock.datastream.shipping import shipped
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.state_lifetime import Lifetime, expiring, ttl_config
 from penstock.errors import InvalidProgramError
-from penstock.expressions.computed import result_type
 from penstock.expressions.functions import bound_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from penstock.datastream.data_stream.stream import DataStream, TypeArgument
-    from penstock.datastream.data_stream.typed_functions import Joins
-    from penstock.datastream.functions import FlatJoinFunction, RuntimeContext
+    from penstock.datastream.data_stream.join_functions import How, Joining
+    from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.state_ttl_config import StateTtlConfig
 
-OUT = TypeVar("OUT")
+#: The name of the calls in messages.
+WHERE = "join_latest"
 
 
-class LatestJoinedStreams(_TwoKeyedStreams):
-    """A stream that is joined with the latest record of each key of another stream."""
+def is_left_join(how: How, *, is_broadcast: bool, event_time: bool, ttl: Lifetime) -> bool:
+    """Check the arguments of `LatestJoinedStreams.apply`; return whether it is a left join.
 
-    def __init__(self, first: DataStream[Any], second: DataStream[Any], *, broadcast: bool) -> None:
-        """Create a join without keys; use `DataStream.join_latest`."""
-        super().__init__(first, second)
-        self._broadcast = broadcast
+    Raises:
+        InvalidProgramError: The arguments exclude each other.
+    """
+    is_left, _ = outer_sides(how, WHERE, ("inner", "left"))
+    if is_broadcast and event_time:
+        raise InvalidProgramError(
+            f"{WHERE}: a broadcast join uses the table as it is when a record arrives: leave "
+            "out event_time, or broadcast"
+        )
+    if ttl is not None and (event_time or is_broadcast):
+        raise InvalidProgramError(
+            f"{WHERE}: ttl does not apply to broadcast joins or with event_time: leave it out"
+        )
+    return is_left
 
-    @overload
-    def apply(
-        self,
-        function: FlatJoinFunction,
-        output_type: TypeArgument = None,
-        *,
-        how: Literal["inner", "left"] = "inner",
-        event_time: bool = False,
-        ttl: Lifetime = None,
-    ) -> DataStream[Any]: ...
 
-    @overload
-    def apply(
-        self,
-        function: Callable[..., OUT] | Joins[OUT],
-        output_type: TypeArgument = None,
-        *,
-        how: Literal["inner", "left"] = "inner",
-        event_time: bool = False,
-        ttl: Lifetime = None,
-    ) -> DataStream[OUT]: ...
+def function_by_key(
+    joining: Joining, *, is_left: bool, event_time: bool, ttl: Lifetime
+) -> KeyedCoProcessFunction:
+    """Return the function of a join of streams that are partitioned by key."""
+    if event_time:
+        return TemporalJoin(joining, is_left)
+    return LatestJoin(joining, is_left, ttl_config(ttl, WHERE))
 
-    def apply(
-        self,
-        function: Any,
-        output_type: TypeArgument = None,
-        *,
-        how: Literal["inner", "left"] = "inner",
-        event_time: bool = False,
-        ttl: Lifetime = None,
-    ) -> DataStream[Any]:
-        """Call a function with each record of the first stream and the latest record of its key.
 
-        Args:
-            function: A JoinFunction or callable that returns one record, or a FlatJoinFunction that
-                returns any number.  If it has a parameter ``ctx``, it also receives a
-                `JoinContext`.
-            output_type: The type of the results.
-            how: "left" also calls the function without a match, with None.
-            event_time: True for a temporal join, which uses the latest record as of the timestamp
-                of the first stream's record, whenever it arrives.
-            ttl: The lifetime of the latest record of a key; not for broadcast or temporal joins.
-
-        Raises:
-            InvalidProgramError: The keys are not selected, or the arguments exclude each other.
-        """
-        self._require_keys("apply")
-        where = "join_latest"
-        is_left, _ = outer_sides(how, where, ("inner", "left"))
-        if self._broadcast and event_time:
-            raise InvalidProgramError(
-                f"{where}: a broadcast join uses the table as it is when a record arrives: leave "
-                "out event_time, or broadcast"
-            )
-        if ttl is not None and (event_time or self._broadcast):
-            raise InvalidProgramError(
-                f"{where}: ttl does not apply to broadcast joins or with event_time: leave it out"
-            )
-        left, right = self._streams
-        joining = Joining(function, [left._record_type(), right._record_type()], where)
-        declared = result_type(joining.function, output_type)
-        if self._broadcast:
-            table = MapStateDescriptor(
-                "table", Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY()
-            )
-            joined = left.connect(right.broadcast(table)).process(
-                BroadcastJoin(
-                    shipped(joining, where), is_left, table, self._selectors[0], self._selectors[1]
-                ),
-                declared,
-            )
-        else:
-            function = (
-                TemporalJoin(joining, is_left)
-                if event_time
-                else LatestJoin(joining, is_left, ttl_config(ttl, where))
-            )
-            joined = self._connected().process(function, declared)
-        if declared is None:
-            joining.annotation().describe(joined.transformation)
-        return joined.name("Temporal join" if event_time else "Join latest")
+def broadcast_table() -> MapStateDescriptor:
+    """Return the broadcast state that holds the latest records."""
+    return MapStateDescriptor("table", Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())
 
 
 class LatestJoin(KeyedCoProcessFunction):

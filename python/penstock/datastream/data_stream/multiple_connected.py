@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.calls.missing_methods import MissingMethods
-from penstock.datastream.data_stream.connected import common_key_type
 from penstock.datastream.data_stream.keyed import KeyedStream
-from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.two_inputs import common_key_type
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.multiple_input import (
     KeyedMultipleInputProcessFunction,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from penstock.connectors.base import Sink
-    from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.collect import CloseableIterator
 
 T = TypeVar("T")
@@ -84,18 +83,12 @@ class StreamOutputs(StreamSettings, Generic[T]):
         writer = shipped(sink.sink_operator(), "sink_to")
         committer = sink.committer_operator()
         key_of = sink.key_of_records()
-        stream = self._stream() if key_of is None else self._stream().key_by(key_of)
+        stream: StreamOutputs[T] = self if key_of is None else self._stream().key_by(key_of)
         if committer is None:
             return stream._sink(SinkTransformation, "Sink", writer)
         from penstock.datastream.data_stream.sink import committing_sink
 
         return committing_sink(stream, sink, writer, committer)
-
-    def cache(self) -> CachedDataStream[T]:
-        """Return a stream that later jobs of the environment may use again."""
-        from penstock.datastream.data_stream.cached import CachedDataStream
-
-        return CachedDataStream(self._stream())
 
     @overload
     def execute_and_collect(
@@ -129,7 +122,9 @@ class StreamOutputs(StreamSettings, Generic[T]):
 
         if limit is not None and limit < 1:
             raise InvalidProgramError(f"the limit must be positive, got {limit}")
-        iterator: CloseableIterator[T] = collect_stream(self._stream(), job_execution_name)
+        iterator: CloseableIterator[T] = collect_stream(
+            self._environment, self._transformation, job_execution_name
+        )
         if limit is None:
             return iterator
         with iterator:
@@ -151,19 +146,19 @@ class StreamOutputs(StreamSettings, Generic[T]):
         """
         from penstock.datastream.data_stream.tables import collected_table
 
-        return collected_table(self._stream(), schema, "to_arrow")
+        return collected_table(self, schema, "to_arrow")
 
     def to_pandas(self, schema: Any = None) -> pandas.DataFrame:
         """Execute the program and return a pandas DataFrame; see `to_arrow` (beyond PyFlink)."""
         from penstock.datastream.data_stream.tables import collected_table, pandas_of
 
-        return pandas_of(collected_table(self._stream(), schema, "to_pandas"))
+        return pandas_of(collected_table(self, schema, "to_pandas"))
 
     def to_polars(self, schema: Any = None) -> polars.DataFrame:
         """Execute the program and return a Polars DataFrame; see `to_arrow` (beyond PyFlink)."""
         from penstock.datastream.data_stream.tables import collected_table, polars_of
 
-        frame: polars.DataFrame = polars_of(collected_table(self._stream(), schema, "to_polars"))
+        frame: polars.DataFrame = polars_of(collected_table(self, schema, "to_polars"))
         return frame
 
     def to_spark(self, spark: Any, path: str | None = None, schema: Any = None) -> Any:
@@ -182,7 +177,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         """
         from penstock.spark.frames import frame_of_stream
 
-        return frame_of_stream(self._stream(), spark, path, schema)
+        return frame_of_stream(self, spark, path, schema)
 
     def _sink(
         self,

@@ -6,7 +6,7 @@ as for any other function.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
@@ -31,9 +31,8 @@ from penstock.expressions.functions import bound_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.common.typeinfo import RowTypeInfo
-    from penstock.datastream.data_stream.keyed import KeyedStream
-    from penstock.datastream.data_stream.stream import DataStream
+    from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+    from penstock.datastream.data_stream.settings import StreamSettings
     from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.state_ttl_config import StateTtlConfig
 
@@ -45,8 +44,24 @@ _RESULTS: Final = ("changes", "final")
 _END: Final = 2**63 - 1
 
 
+class Ranking(NamedTuple):
+    """A function that ranks the records of each key, and its results.
+
+    Attributes:
+        function: The function.
+        name: The name of the operator.
+        is_declared: Whether the type of the results is declared, and not from annotations.
+        result_type: The type of the results.
+    """
+
+    function: KeyedProcessFunction
+    name: str
+    is_declared: bool
+    result_type: TypeInformation | None
+
+
 def ranked(
-    keyed: KeyedStream[Any],
+    keyed: StreamSettings,
     n: int,
     by: Any,
     *,
@@ -54,8 +69,8 @@ def ranked(
     results: Results,
     rank: str | None,
     ttl: Lifetime,
-) -> DataStream[Any]:
-    """Return the first records of each key; `KeyedStream.top_n`."""
+) -> Ranking:
+    """Return the ranking of the first records of each key; `KeyedStream.top_n`."""
     _check_results(results, "top_n")
     if rank is not None and results == "final":
         raise InvalidProgramError(
@@ -79,9 +94,9 @@ def ranked(
 
 
 def deduplicated(
-    keyed: KeyedStream[Any], keep: Literal["first", "last"], results: Results, ttl: Lifetime
-) -> DataStream[Any]:
-    """Return one record of each key; `KeyedStream.deduplicate`."""
+    keyed: StreamSettings, keep: Literal["first", "last"], results: Results, ttl: Lifetime
+) -> Ranking:
+    """Return the ranking of one record of each key; `KeyedStream.deduplicate`."""
     check_keep(keep)
     _check_results(results, "deduplicate")
     config = ttl_config(ttl, "deduplicate")
@@ -94,25 +109,18 @@ def deduplicated(
 
 
 def _changes(
-    keyed: KeyedStream[Any], function: KeyedProcessFunction, name: str, row: RowTypeInfo | None
-) -> DataStream[Any]:
-    """Return a stream of change rows, with a declared type if the records have one."""
-    if keyed.transformation.output_type is not None:
-        return keyed.process(function, row).name(name)
-    stream = keyed.process(function).name(name)
-    stream.transformation.annotated_type = row
-    return stream
+    keyed: StreamSettings, function: KeyedProcessFunction, name: str, row: RowTypeInfo | None
+) -> Ranking:
+    """Return a ranking whose results are change rows."""
+    return Ranking(function, name, keyed.transformation.output_type is not None, row)
 
 
-def _same_records(
-    keyed: KeyedStream[Any], function: KeyedProcessFunction, name: str
-) -> DataStream[Any]:
-    """Return a stream of some of the records, with their type."""
+def _same_records(keyed: StreamSettings, function: KeyedProcessFunction, name: str) -> Ranking:
+    """Return a ranking whose results are some of the records."""
     declared: Any = keyed.transformation.output_type
-    stream = keyed.process(function, declared).name(name)
     if declared is None:
-        stream.transformation.annotated_type = keyed._kept_annotation()
-    return stream
+        return Ranking(function, name, False, keyed._kept_annotation())
+    return Ranking(function, name, True, declared)
 
 
 def check_keep(keep: object) -> None:
@@ -130,7 +138,7 @@ def _check_results(results: object, where: str) -> None:
         raise WrongArgumentError(f"{where}: results must be 'changes' or 'final', got {results!r}")
 
 
-def order_of(stream: DataStream[Any], by: Any, where: str) -> Any:
+def order_of(stream: StreamSettings, by: Any, where: str) -> Any:
     """Return the function that computes the value by which records are ordered.
 
     Args:

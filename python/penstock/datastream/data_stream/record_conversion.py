@@ -10,12 +10,12 @@ from penstock.datastream.functions import MapFunction
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
-    from penstock.datastream.data_stream.stream import DataStream
+    from penstock.datastream.data_stream.settings import StreamSettings
     from penstock.datastream.functions import RuntimeContext
 
 
-def records_of(stream: DataStream[Any], record_class: Any) -> DataStream[Any]:
-    """Return a stream of instances of a class, converted from a stream of rows.
+def converter_of(stream: StreamSettings, record_class: Any) -> tuple[ToRecords, RecordTypeInfo]:
+    """Return the function that converts rows to instances of a class, and the type of these.
 
     Raises:
         InvalidProgramError: The class has no fields, or needs one that the rows lack.
@@ -26,7 +26,7 @@ def records_of(stream: DataStream[Any], record_class: Any) -> DataStream[Any]:
     known = stream._plain()._record_type()
     if isinstance(known, RowTypeInfo | RecordTypeInfo):
         check_fields(declared, known.get_field_names(), "as_records")
-    return stream._unkeyed().map(ToRecords(declared), declared).name("As records")
+    return ToRecords(declared), declared
 
 
 class ToRecords(MapFunction):

@@ -1,9 +1,11 @@
-"""Settings of operators, rejected by streams that are not operators."""
+"""Settings and partitionings that some streams reject."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
@@ -67,3 +69,37 @@ class RefusedSettings:
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:  # noqa: ARG002
         """Reject the call: this stream is not an operator."""
         self._refuse("slot_sharing_group")
+
+
+class RefusedPartitioning:
+    """Methods of `DataStream` that choose a subtask, which the key of a `KeyedStream` does."""
+
+    def shuffle(self) -> NoReturn:
+        """Reject the call: the keys select the subtask."""
+        self._refuse_partitioning("shuffle")
+
+    def rebalance(self) -> NoReturn:
+        """Reject the call: the keys select the subtask."""
+        self._refuse_partitioning("rebalance")
+
+    def rescale(self) -> NoReturn:
+        """Reject the call: the keys select the subtask."""
+        self._refuse_partitioning("rescale")
+
+    def forward(self) -> NoReturn:
+        """Reject the call: the keys select the subtask."""
+        self._refuse_partitioning("forward")
+
+    def global_(self) -> NoReturn:
+        """Reject the call: the keys select the subtask."""
+        self._refuse_partitioning("global_")
+
+    def broadcast(self, *args: Any) -> NoReturn:  # noqa: ARG002
+        """Reject the call: the keys select the subtask."""
+        self._refuse_partitioning("broadcast")
+
+    def _refuse_partitioning(self, what: str) -> NoReturn:
+        raise InvalidProgramError(
+            f"{what}() cannot override the partitioning of a KeyedStream: call it on the stream "
+            "before key_by"
+        )

@@ -8,7 +8,9 @@ from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.calls.names import checked_name
 from penstock.common.typeinfo import TypeInformation, Types, with_field_names
+from penstock.datastream.annotations import NOTHING, Annotation
 from penstock.errors import InvalidProgramError
+from penstock.expressions.computed import computed
 from penstock.graph.transformations import (
     ChainingStrategy,
     PartitionTransformation,
@@ -21,9 +23,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from penstock.common.execution_config import ExecutionConfig
-    from penstock.datastream.data_stream.stream import DataStream
+    from penstock.datastream.environment_execution import EnvironmentExecution
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
-    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
 @checks_arguments
@@ -32,7 +33,7 @@ class StreamSettings(MissingMethods):
 
     def __init__(
         self,
-        environment: StreamExecutionEnvironment,
+        environment: EnvironmentExecution,
         transformation: Transformation,
         *,
         non_parallel: bool = False,
@@ -49,13 +50,6 @@ class StreamSettings(MissingMethods):
     def transformation(self) -> Transformation:
         """Return the transformation that produces the stream."""
         return self._transformation
-
-    def _stream(self) -> DataStream[Any]:
-        return cast("DataStream[Any]", self)
-
-    def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """Return the environment of the program."""
-        return self._environment
 
     def get_execution_config(self) -> ExecutionConfig:
         """Return the execution settings of the program."""
@@ -196,6 +190,35 @@ class StreamSettings(MissingMethods):
             "a co-location group", key
         )
         return self
+
+    # For the builders -------------------------------------------------------------------------
+
+    def _stream(self) -> Any:
+        """Return this stream, a `DataStream`, which the modules below do not know."""
+        return self
+
+    def _plain(self) -> StreamSettings:
+        """Return the stream before its `key_by`."""
+        return self
+
+    def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:
+        """Return the function of an operator; an expression is compiled for the record type."""
+        return computed(func, where, [self._plain()._record_type()], wanted=wanted)
+
+    def _keys(self) -> tuple[Any, TypeInformation | None]:
+        """Return key selector and key type of a keyed stream."""
+        return None, None
+
+    def _kept_annotation(self) -> Any:
+        """Return the annotated type of the records, for operators that keep it."""
+        return self._transformation.annotated_type
+
+    def _register(
+        self, transformation: PhysicalTransformation, annotation: Annotation = NOTHING
+    ) -> None:
+        """Add an operator to the program."""
+        annotation.describe(transformation)
+        self._environment.add_operator(transformation)
 
     def _operator(self, what: str) -> PhysicalTransformation:
         if not isinstance(self._transformation, PhysicalTransformation):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.calls.names import checked_name
+from penstock.datastream.data_stream.settings import StreamSettings
 from penstock.datastream.shipping import shipped
 from penstock.errors import WrongArgumentError
 from penstock.graph.transformations import (
@@ -21,9 +22,8 @@ from penstock.graph.transformations import (
 
 if TYPE_CHECKING:
     from penstock.connectors.base import Sink
-    from penstock.datastream.data_stream.stream import DataStream
+    from penstock.datastream.environment_execution import EnvironmentExecution
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
-    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.graph.operators import OperatorDescriptor
 
 
@@ -36,7 +36,7 @@ class DataStreamSink(MissingMethods):
 
     def __init__(
         self,
-        environment: StreamExecutionEnvironment,
+        environment: EnvironmentExecution,
         transformation: OneInputTransformation,
         committer: CommitterTransformation | None = None,
         compactor: CompactorTransformation | None = None,
@@ -123,7 +123,7 @@ class DataStreamSink(MissingMethods):
 
 
 def committing_sink(
-    stream: DataStream[Any],
+    stream: StreamSettings,
     sink: Sink,
     writer_operator: OperatorDescriptor,
     committer_operator: OperatorDescriptor,
@@ -134,27 +134,24 @@ def committing_sink(
         WrongArgumentError: The sink's pre-commit topology does not return a stream.
     """
     from penstock.connectors.committer import SupportsPreCommitTopology
-    from penstock.datastream.data_stream.stream import DataStream
 
-    environment = stream.get_execution_environment()
+    environment = stream._environment
     parallelism = environment.get_parallelism()
     writer = SinkWriterTransformation(
         stream.transformation, "Sink", writer_operator, None, parallelism
     )
-    environment.add_operator(writer)
-    committables: DataStream[Any] = DataStream(environment, writer)
+    committables: Any = stream._stream()._add(writer)
     if isinstance(sink, SupportsPreCommitTopology):
         given: Any = sink.add_pre_commit_topology(committables)
-        if not isinstance(given, DataStream):
+        if not isinstance(given, StreamSettings):
             raise WrongArgumentError(
                 f"add_pre_commit_topology must return a DataStream, got {given!r}"
             )
         # A committer compares a summary with its committables: both must reach the same subtask.
-        committables = given.partition_custom(_committer_of, _writer_of)
+        committables = given._stream().partition_custom(_committer_of, _writer_of)
     compactor = _compactor(committables, sink, parallelism)
     if compactor is not None:
-        environment.add_operator(compactor)
-        committables = DataStream(environment, compactor)
+        committables = stream._stream()._add(compactor)
     is_global = sink.has_global_committer()
     committer = (GlobalCommitterTransformation if is_global else CommitterTransformation)(
         committables.transformation,
@@ -179,9 +176,7 @@ def _committer_of(writer: int, parallelism: int) -> int:
     return writer % parallelism
 
 
-def _compactor(
-    committables: DataStream[Any], sink: Sink, parallelism: int
-) -> CompactorTransformation | None:
+def _compactor(committables: Any, sink: Sink, parallelism: int) -> CompactorTransformation | None:
     operator = sink.compactor_operator()
     if operator is None:
         return None

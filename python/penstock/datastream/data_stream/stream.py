@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from penstock.common.calls.former_keywords import former_keywords
 from penstock.common.calls.names import checked_name
-from penstock.common.typeinfo import (
-    RowTypeInfo,
-    TupleTypeInfo,
-    TypeInformation,
-    Types,
-    as_type_information,
-    with_field_names,
-)
-from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.common.typeinfo import RowTypeInfo, Types
 from penstock.datastream.annotations import NOTHING, Annotation, of_results
+from penstock.datastream.data_stream.one_input import one_input, projection, timestamps
 from penstock.datastream.data_stream.outputs import StreamOutputs
-from penstock.datastream.data_stream.partitioning import StreamPartitioning
+from penstock.datastream.data_stream.partitioning import broadcast_states, custom_partitioner
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -32,37 +26,48 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.expressions.computed import computed, result_type, with_computed_timestamps
+from penstock.expressions.computed import result_type
 from penstock.graph import operators
+from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
     FeedbackTransformation,
-    OneInputTransformation,
+    PartitionTransformation,
     PhysicalTransformation,
     SideOutputTransformation,
     SplitTransformation,
-    TimestampsAndWatermarksTransformation,
     UnionTransformation,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.datastream.data_stream.broadcast import (
+    from penstock.common.watermark_strategy import WatermarkStrategy
+    from penstock.datastream.data_stream.connected import (
         BroadcastConnectedStream,
         BroadcastStream,
+        CoGroupedStreams,
+        ConnectedStreams,
+        IterativeStream,
+        JoinedStreams,
+        SplitStream,
     )
-    from penstock.datastream.data_stream.connected import ConnectedStreams
-    from penstock.datastream.data_stream.iterative import IterativeStream
-    from penstock.datastream.data_stream.joined import CoGroupedStreams, JoinedStreams
-    from penstock.datastream.data_stream.keyed import KeyedStream
-    from penstock.datastream.data_stream.latest_joins import LatestJoinedStreams
-    from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
-    from penstock.datastream.data_stream.split import SplitStream
+    from penstock.datastream.data_stream.keyed import (
+        CachedDataStream,
+        KeyedStream,
+        LatestJoinedStreams,
+    )
     from penstock.datastream.data_stream.typed_functions import FlatMaps, Maps, Processes
-    from penstock.datastream.data_stream.windowed import AllWindowedStream
+    from penstock.datastream.data_stream.windowed import (
+        AllWindowedStream,
+        PartitionWindowedStream,
+    )
+    from penstock.datastream.functions import Partitioner
     from penstock.datastream.operators import OneInputStreamOperator
+    from penstock.datastream.state import MapStateDescriptor
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
     from penstock.expressions import Expression
+    from penstock.graph.transformations import Transformation
 
 #: For each call that adds an operator: the function's method, and whether it yields many results.
 _RESULTS: Final = {
@@ -75,11 +80,25 @@ _RESULTS: Final = {
 T = TypeVar("T")
 OUT = TypeVar("OUT")
 
-TypeArgument = TypeInformation | list[TypeInformation] | None
 
-
-class DataStream(StreamPartitioning[T], StreamOutputs[T]):
+class DataStream(StreamOutputs[T], Generic[T]):
     """A stream of records of one type."""
+
+    _environment: StreamExecutionEnvironment
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        transformation: Transformation,
+        *,
+        non_parallel: bool = False,
+    ) -> None:
+        """Wrap a transformation; environments and streams create streams."""
+        super().__init__(environment, transformation, non_parallel=non_parallel)
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment of the program."""
+        return self._environment
 
     # Record by record -----------------------------------------------------------------------
 
@@ -135,9 +154,10 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
                 of frame is unknown.
             DependencyError: pyarrow is not installed.
         """
-        from penstock.datastream.data_stream.tables import batches_mapped
+        from penstock.datastream.data_stream.tables import operator_of_batches
 
-        return batches_mapped(self, func, schema, frame, None)
+        operator = operator_of_batches(self, func, schema, frame, None)
+        return self._typed_one_input(operator, "Map batches", operator.result_type)
 
     @overload
     def flat_map(
@@ -235,9 +255,10 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
             InvalidProgramError: The class has no fields, or requires a field that the type of the
                 stream does not have.
         """
-        from penstock.datastream.data_stream.record_conversion import records_of
+        from penstock.datastream.data_stream.record_conversion import converter_of
 
-        return records_of(self, record_class)
+        function, declared = converter_of(self, record_class)
+        return self._unkeyed().map(function, declared).name("As records")
 
     def project(self, *field_indexes: int) -> DataStream[Any]:
         """Keep the given fields of tuples, in the given order.
@@ -245,21 +266,8 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         Raises:
             InvalidProgramError: The records are not tuples, or a field does not exist.
         """
-        row = self._plain().get_type()
-        if not isinstance(row, TupleTypeInfo):
-            raise InvalidProgramError(f"only a stream of TUPLE can be projected, this is {row}")
-        fields = row.get_field_types()
-        if not field_indexes:
-            raise InvalidProgramError("project() needs at least one field index")
-        indexes: tuple[Any, ...] = field_indexes
-        for index in indexes:
-            if type(index) is not int or not 0 <= index < len(fields):
-                raise WrongArgumentError(f"project(): {row} has no field {index!r}")
-        return self._unkeyed()._typed_one_input(
-            operators.Project(field_indexes),
-            "Projection",
-            Types.TUPLE([fields[index] for index in field_indexes]),
-        )
+        operator, declared = projection(self._plain().get_type(), field_indexes)
+        return self._unkeyed()._typed_one_input(operator, "Projection", declared)
 
     def assign_timestamps_and_watermarks(
         self, watermark_strategy: WatermarkStrategy
@@ -269,33 +277,76 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         Raises:
             InvalidProgramError: The strategy aligns watermarks, which only sources can do.
         """
-        given: Any = watermark_strategy
-        if not isinstance(given, WatermarkStrategy):
-            raise WrongArgumentError(
-                f"assign_timestamps_and_watermarks takes a WatermarkStrategy, got {given!r}"
-            )
-        if watermark_strategy.alignment is not None:
-            raise InvalidProgramError(
-                "watermark alignment makes sources wait: pass a strategy with it to from_source, "
-                "not to assign_timestamps_and_watermarks"
-            )
-        strategy = with_computed_timestamps(
-            shipped(watermark_strategy, "assign_timestamps_and_watermarks"),
-            self._plain()._record_type(),
-        )
-        transformation = TimestampsAndWatermarksTransformation(
-            self._transformation,
-            "Timestamps/Watermarks",
-            operators.Watermarks(strategy),
-            self._transformation.output_type,
-            self._environment.get_parallelism(),
-        )
-        if strategy.timestamp_assigner is None and self._plain() is self:
-            # As in Flink: a subtask then sees all records of its source, in their order.  PyFlink
-            # extracts timestamps, and keys, in operators with the parallelism of the environment.
-            transformation.parallelism = self._transformation.parallelism
-            transformation.has_own_parallelism = self._transformation.has_own_parallelism
+        transformation = timestamps(self, watermark_strategy)
         return self._add(transformation, Annotation(self._kept_annotation()))
+
+    # The subtask of each record ---------------------------------------------------------------
+
+    def shuffle(self) -> DataStream[T]:
+        """Distribute records at random."""
+        return self._partitioned(PartitionerSpec("SHUFFLE"))
+
+    def rebalance(self) -> DataStream[T]:
+        """Distribute records in turn over all subtasks."""
+        return self._partitioned(PartitionerSpec("REBALANCE"))
+
+    def rescale(self) -> DataStream[T]:
+        """Distribute the records of each subtask in turn over a part of the next subtasks."""
+        return self._partitioned(PartitionerSpec("RESCALE"))
+
+    def forward(self) -> DataStream[T]:
+        """Send records to the subtask with the same number."""
+        return self._partitioned(PartitionerSpec("FORWARD"))
+
+    def global_(self) -> DataStream[T]:
+        """Send all records to the first subtask (beyond PyFlink)."""
+        return self._partitioned(PartitionerSpec("GLOBAL"))
+
+    @overload
+    def broadcast(self) -> DataStream[T]: ...
+
+    @overload
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream | DataStream[T]:
+        """Send each record to all subtasks; with descriptors, as broadcast state.
+
+        Raises:
+            InvalidProgramError: A descriptor is not a MapStateDescriptor.
+        """
+        from penstock.datastream.data_stream.connected import BroadcastStream
+
+        partitioned = self._partitioned(PartitionerSpec("BROADCAST"))
+        if broadcast_state_descriptor is None:
+            return partitioned
+        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        return BroadcastStream(partitioned, broadcast_states(descriptors))
+
+    def partition_custom(
+        self,
+        partitioner: Partitioner | Callable[[Any, int], int | Sequence[int]],
+        key_selector: KeySelector | Callable[[T], Any],
+    ) -> DataStream[T]:
+        """Distribute records by a function that selects the subtask.
+
+        Args:
+            partitioner: A function of a key and the downstream parallelism that returns the number
+                of the subtask; beyond PyFlink, it may return several in a list or tuple.
+            key_selector: A function that returns the key of a record.
+        """
+        return self._partitioned(custom_partitioner(self, partitioner, key_selector))
+
+    def _partitioned(self, partitioner: PartitionerSpec) -> DataStream[T]:
+        transformation = PartitionTransformation(self._transformation, partitioner)
+        return DataStream(self._environment, transformation)
 
     # Several streams --------------------------------------------------------------------------
 
@@ -331,11 +382,11 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         self, ds: DataStream[Any] | BroadcastStream
     ) -> ConnectedStreams | BroadcastConnectedStream:
         """Connect two streams, of any types, for functions that process both."""
-        from penstock.datastream.data_stream.broadcast import (
+        from penstock.datastream.data_stream.connected import (
             BroadcastConnectedStream,
             BroadcastStream,
+            ConnectedStreams,
         )
-        from penstock.datastream.data_stream.connected import ConnectedStreams
 
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
@@ -348,7 +399,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
 
     def join(self, other: DataStream[Any]) -> JoinedStreams:
         """Join records with the same key, in windows or without them (beyond PyFlink)."""
-        from penstock.datastream.data_stream.joined import JoinedStreams
+        from penstock.datastream.data_stream.connected import JoinedStreams
 
         return JoinedStreams(self._plain(), _plain_of(other, "join"))
 
@@ -365,14 +416,14 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
             broadcast: True sends the other stream, which must be small, to all subtasks; otherwise
                 both streams are partitioned by key.
         """
-        from penstock.datastream.data_stream.latest_joins import LatestJoinedStreams
+        from penstock.datastream.data_stream.keyed import LatestJoinedStreams
 
         latest = _plain_of(other, "join_latest")
         return LatestJoinedStreams(self._plain(), latest, broadcast=broadcast)
 
     def co_group(self, other: DataStream[Any]) -> CoGroupedStreams:
         """Group records of two streams by key and window (beyond PyFlink)."""
-        from penstock.datastream.data_stream.joined import CoGroupedStreams
+        from penstock.datastream.data_stream.connected import CoGroupedStreams
 
         return CoGroupedStreams(self._plain(), _plain_of(other, "co_group"))
 
@@ -380,7 +431,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         self, output_selector: OutputSelector | Callable[[T], Iterable[str]]
     ) -> SplitStream[T]:
         """Assign names to records, for `SplitStream.select` (beyond PyFlink)."""
-        from penstock.datastream.data_stream.split import SplitStream
+        from penstock.datastream.data_stream.connected import SplitStream
 
         check_function(output_selector, OutputSelector, "split", or_callable=True)
         return SplitStream(
@@ -395,11 +446,17 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
             max_wait_time_ms: The iteration ends when no record has flowed back for this time, even
                 if its input continues; 0 waits until the input has ended and the loop is empty.
         """
-        from penstock.datastream.data_stream.iterative import IterativeStream
+        from penstock.datastream.data_stream.connected import IterativeStream
 
         return IterativeStream(
             self._environment, FeedbackTransformation(self._transformation, max_wait_time_ms)
         )
+
+    def cache(self) -> CachedDataStream[T]:
+        """Return a stream that later jobs of the environment may use again."""
+        from penstock.datastream.data_stream.keyed import CachedDataStream
+
+        return CachedDataStream(self)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
         """Return the stream of the records that the operator emits with a tag.
@@ -468,7 +525,7 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
 
     def full_window_partition(self) -> PartitionWindowedStream[T]:
         """Collect all records of each subtask, or of each key, until the end (beyond PyFlink)."""
-        from penstock.datastream.data_stream.partition_windowed import PartitionWindowedStream
+        from penstock.datastream.data_stream.windowed import PartitionWindowedStream
 
         return PartitionWindowedStream(self)
 
@@ -484,14 +541,6 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
     def _unkeyed(self) -> DataStream[T]:
         """Return the stream without keys; its records still reach the subtask of their key."""
         return self
-
-    def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:
-        """Return the function of an operator; an expression is compiled for the record type."""
-        return computed(func, where, [self._plain()._record_type()], wanted=wanted)
-
-    def _keys(self) -> tuple[Any, TypeInformation | None]:
-        """Return key selector and key type of a keyed stream."""
-        return None, None
 
     def _one_input(
         self,
@@ -514,41 +563,13 @@ class DataStream(StreamPartitioning[T], StreamOutputs[T]):
         output_type: Any,
         annotation: Annotation = NOTHING,
     ) -> DataStream[Any]:
-        key_selector, key_type = self._keys()
-        return self._add(
-            OneInputTransformation(
-                self._transformation,
-                name,
-                operator,
-                output_type,
-                self._environment.get_parallelism(),
-                key_selector=key_selector,
-                key_type=key_type,
-            ),
-            annotation,
-        )
-
-    def _kept_annotation(self) -> Any:
-        """Return the annotated type of the records, for operators that keep it."""
-        return self._transformation.annotated_type
+        return self._add(one_input(self, operator, name, output_type), annotation)
 
     def _add(
         self, transformation: PhysicalTransformation, annotation: Annotation = NOTHING
     ) -> DataStream[Any]:
-        annotation.describe(transformation)
-        self._environment.add_operator(transformation)
+        self._register(transformation, annotation)
         return DataStream(self._environment, transformation)
-
-
-def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None:
-    """Check a type argument and return it, with explicit names for rows; None stays None.
-
-    Raises:
-        InvalidProgramError: The argument is not a type.
-    """
-    if type_info is None:
-        return None
-    return with_field_names(as_type_information(type_info, where))
 
 
 def _plain_of(given: Any, where: str) -> DataStream[Any]:

@@ -16,7 +16,6 @@ from penstock.common.packages.optional_library import optional_library
 from penstock.common.record_types import as_row_type
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.data_stream.collect import collect_stream
-from penstock.datastream.data_stream.stream import DataStream
 from penstock.datastream.functions.function import check_parameters
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
@@ -27,10 +26,11 @@ from penstock.graph.transformations import PARALLELISM_DEFAULT, OneInputTransfor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.data_stream.settings import StreamSettings
+    from penstock.datastream.environment_execution import EnvironmentExecution
 
 
-def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
+def collected_table(stream: StreamSettings, schema: Any, where: str) -> Any:
     """Run the program of a stream and return its records as a ``pyarrow.Table``.
 
     Args:
@@ -39,7 +39,7 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
         where: The name of the call, for messages.
     """
     pa = arrow_library(where)
-    environment = stream.get_execution_environment()
+    environment = stream._environment
     refuse_unbounded(environment, where)
     row_type, is_single = columns_of_stream(stream, schema, where)
     as_arrow = arrow_schema(row_type)
@@ -58,7 +58,7 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
     columns.has_own_parallelism = True
     environment.add_operator(columns)
     try:
-        results = collect_stream(DataStream[bytes](environment, columns), where)
+        results = collect_stream(environment, columns, where)
     except BaseException:
         environment.forget_operator(columns)
         raise
@@ -69,7 +69,7 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
     return pa.Table.from_batches(batches, as_arrow)
 
 
-def refuse_unbounded(environment: StreamExecutionEnvironment, where: str) -> None:
+def refuse_unbounded(environment: EnvironmentExecution, where: str) -> None:
     """Reject a program that may have no end.
 
     Raises:
@@ -83,7 +83,7 @@ def refuse_unbounded(environment: StreamExecutionEnvironment, where: str) -> Non
         )
 
 
-def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple[RowTypeInfo, bool]:
+def columns_of_stream(stream: StreamSettings, schema: Any, where: str) -> tuple[RowTypeInfo, bool]:
     """Return the row type of a stream's columns, and whether its records are single values."""
     if schema is not None:
         return row_type_of(schema, where), False
@@ -112,14 +112,14 @@ def polars_of(table: Any) -> Any:
     return optional_library("polars", "polars", "polars", "to_polars").from_arrow(table)
 
 
-def batches_mapped(
-    stream: DataStream[Any],
+def operator_of_batches(
+    stream: StreamSettings,
     function: Any,
     schema: Any,
     frame: str | None,
     key_names: Sequence[str] | None,
-) -> DataStream[Any]:
-    """Return the stream of the rows that a function of batches returns; `DataStream.map_batches`.
+) -> operators.MapBatches:
+    """Return the operator of a function of batches; `DataStream.map_batches`.
 
     Raises:
         InvalidProgramError: The stream's type or the schema does not define columns.
@@ -129,10 +129,9 @@ def batches_mapped(
     where = "map_batches"
     found = batch_function(function, schema, frame, where)
     fields = batch_fields(stream, key_names, where, has_key=stream._keys()[0] is not None)
-    descriptor = operators.MapBatches(
+    return operators.MapBatches(
         shipped(function, where), frame=found.frame, fields=fields, result_type=found.result_type
     )
-    return stream._typed_one_input(descriptor, "Map batches", found.result_type)
 
 
 class CheckedFunction(NamedTuple):
@@ -166,7 +165,7 @@ def batch_function(function: Any, schema: Any, frame: str | None, where: str) ->
 
 
 def batch_fields(
-    stream: DataStream[Any],
+    stream: StreamSettings,
     key_names: Sequence[str] | None,
     where: str,
     *,

@@ -1,4 +1,4 @@
-"""WindowedStream and AllWindowedStream: streams whose records are in windows."""
+"""Streams whose records are in windows: of each key, of all records, or of a whole partition."""
 
 from __future__ import annotations
 
@@ -7,142 +7,63 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from penstock.common.calls.former_keywords import former_keywords
 from penstock.common.calls.missing_methods import MissingMethods
-from penstock.common.time import Duration, Time
-from penstock.common.typeinfo import (
-    PickledBytesTypeInfo,
-    TypeInformation,
-    Types,
-    as_type_information,
+from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
+from penstock.datastream.data_stream.keyed import KeyedStream
+from penstock.datastream.data_stream.partition_windowed import (
+    OfWindow,
+    Order,
+    partition_operator,
+    sort_function,
 )
-from penstock.datastream.annotations import Annotation, of_results
-from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.data_stream.window_settings import WindowSettings
 from penstock.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    MapPartitionFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     ReduceFunction,
     WindowFunction,
 )
 from penstock.datastream.functions.function import check_function
-from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
-from penstock.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-)
-from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
-from penstock.datastream.window.assigners import whole_millis
-from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.expressions.computed import computed
-from penstock.graph import operators
-from penstock.graph.transformations import OneInputTransformation
+from penstock.datastream.window import GlobalWindows
+from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.aggregates import Aggregate
-    from penstock.datastream.data_stream.keyed import KeyedStream
     from penstock.datastream.data_stream.typed_functions import (
         Aggregates,
         ProcessesAll,
         ProcessesWindow,
     )
+    from penstock.datastream.functions import KeySelector
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.window import WindowAssigner
+    from penstock.graph import operators
+    from penstock.graph.transformations import OneInputTransformation
 
 T = TypeVar("T")
 OUT = TypeVar("OUT")
 
-WINDOW_STATE_NAME = "window-contents"
 
+class _AnyWindowedStream(WindowSettings, Generic[T]):
+    """Common part of windows per key and windows over all records."""
 
-class _AnyWindowedStream(MissingMethods, Generic[T]):
-    """Common part of windows per key and windows over all records.
-
-    Subclasses define the accepted window functions and the parallelism of the operator.
-    """
-
-    _window_function: type
-    _process_function: type
-    _all_windows: bool
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._keyed_stream.get_type()} in {self._assigner!r}>"
-
-    def __init__(
-        self, keyed_stream: KeyedStream[T], window_assigner: WindowAssigner[Any, Any]
-    ) -> None:
-        given: Any = window_assigner
-        if not isinstance(given, WindowAssigner):
-            raise InvalidProgramError(f"window takes a WindowAssigner, got {given!r}")
-        self._keyed_stream = keyed_stream
-        self._assigner = window_assigner
-        self._trigger: Trigger[Any, Any] | None = None
-        self._evictor: Evictor | None = None
-        self._lateness_ms = 0
-        self._late_tag: OutputTag | None = None
+    _keyed_stream: KeyedStream[T]
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment of the program."""
         return self._keyed_stream.get_execution_environment()
 
-    def get_input_type(self) -> TypeInformation:
-        """Return the type of the records in the windows."""
-        return self._keyed_stream._plain().get_type()
-
-    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Set the trigger, which decides when windows fire.
-
-        Raises:
-            InvalidProgramError: The argument is not a Trigger, or windows of ``window_all`` merge
-                and the trigger cannot.
-        """
-        given: Any = trigger
-        if not isinstance(given, Trigger):
-            raise InvalidProgramError(f"trigger takes a Trigger, got {given!r}")
-        # PyFlink lets windows of keyed streams pass: they fail when the first two merge.
-        merges = self._all_windows and isinstance(self._assigner, MergingWindowAssigner)
-        if merges and not trigger.can_merge():
-            raise InvalidProgramError(
-                f"{type(self._assigner).__name__} merges windows, which {type(trigger).__name__} "
-                "does not support: its can_merge() must return True, and its on_merge() merge the "
-                "trigger's state"
-            )
-        self._trigger = trigger
-        return self
-
-    def allowed_lateness(self, time_ms: int | Duration | Time) -> Self:
-        """Set the time for which a window accepts records after its end: ms, or a Duration.
-
-        Raises:
-            InvalidProgramError: The time is negative, not a number, or exceeds 64 bits.
-        """
-        if isinstance(time_ms, (Duration, Time)):
-            time_ms = time_ms.to_millis()
-        lateness_ms = whole_millis(time_ms, "allowed_lateness")
-        if lateness_ms < 0:
-            raise InvalidProgramError(f"a lateness cannot be negative, got {lateness_ms} ms")
-        self._lateness_ms = lateness_ms
-        return self
-
-    def side_output_late_data(self, output_tag: OutputTag) -> Self:
-        """Send late records to a side output."""
-        given: Any = output_tag
-        if not isinstance(given, OutputTag):
-            raise InvalidProgramError(f"side_output_late_data takes an OutputTag, got {given!r}")
-        self._late_tag = output_tag
-        return self
-
-    def evictor(self, evictor: Evictor) -> Self:
-        """Set the evictor, which removes records when a window fires (beyond PyFlink)."""
-        given: Any = evictor
-        if not isinstance(given, Evictor):
-            raise InvalidProgramError(f"evictor takes an Evictor, got {given!r}")
-        self._evictor = evictor
-        return self
+    def _stream(self, transformation: OneInputTransformation) -> DataStream[Any]:
+        """Return the stream of the windows' results."""
+        environment = self.get_execution_environment()
+        return DataStream(environment, transformation, non_parallel=self._all_windows)
 
     @overload
     def reduce(
@@ -178,18 +99,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             window_function: A function that receives the folded record when the window fires.
             output_type: The type of the window function's results.
         """
-        element = self._keyed_stream._plain().get_type()
-        known = self._keyed_stream._plain()._record_type()
-        fold = computed(reduce_function, "reduce", [known, known])
-        check_function(fold, ReduceFunction, "reduce", or_callable=True)
-        function = shipped(fold, "reduce")
-        declared = self._keyed_stream.transformation.output_type
-        if window_function is None and output_type is None:
-            result: Any = declared
-        else:
-            result = type_argument(output_type, "reduce")
-        descriptor = ReducingStateDescriptor(WINDOW_STATE_NAME, function, element)
-        return self._window("reduce", function, window_function, descriptor, result)
+        return self._stream(self._folded(reduce_function, window_function, output_type))
 
     @overload
     def aggregate(
@@ -250,67 +160,21 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
                     "aggregate: a window function and types cannot be combined with named "
                     "aggregates: leave them out"
                 )
-            return self._aggregated(aggregate_function, key_names)
+            return self._stream(self._aggregated(aggregate_function, key_names))
         if key_names is not None:
             raise WrongArgumentError(
                 "aggregate: key_names needs named aggregates: pass a dictionary of aggregates, or "
                 "leave it out"
             )
-        check_function(aggregate_function, AggregateFunction, "aggregate", or_callable=False)
-        function = shipped(aggregate_function, "aggregate")
-        accumulator = (
-            PickledBytesTypeInfo()
-            if accumulator_type is None
-            else as_type_information(accumulator_type, "aggregate")
-        )
-        descriptor = AggregatingStateDescriptor(WINDOW_STATE_NAME, function, accumulator)
-        return self._window(
-            "aggregate",
-            function,
-            window_function,
-            descriptor,
-            type_argument(output_type, "aggregate"),
-        )
-
-    def _aggregated(
-        self, aggregates: Mapping[str, Aggregate], key_names: Sequence[str] | None
-    ) -> DataStream[Any]:
-        """Return the stream of the rows of named aggregates."""
-        from penstock.aggregates.named import KeyFields
-        from penstock.aggregates.resolution import key_fields, named_aggregates, result_type
-        from penstock.aggregates.windows import AllWindowRows, KeyedWindowRows, has_bounds
-
-        declared = self._keyed_stream._plain()._record_type()
-        function, fields = named_aggregates(aggregates, declared, "aggregate")
-        selector, key_type = self._keyed_stream._keys()
-        keys = KeyFields((), (), is_tuple=True)
-        if not self._all_windows:
-            keys = key_fields(selector, key_type, declared, key_names, "aggregate")
-        is_bounded = has_bounds(self._assigner)
-        bounds = [(name, Types.LONG()) for name in ("window_start", "window_end")]
-        of_rows = result_type(
-            [
-                *zip(keys.names, keys.types, strict=True),
-                *(bounds if is_bounded else ()),
-                *fields,
-            ],
-            "aggregate",
-        )
-        rows = AllWindowRows if self._all_windows else KeyedWindowRows
-        shipped_function = shipped(function, "aggregate")
-        return self._window(
-            "aggregate",
-            shipped_function,
-            rows(keys, of_rows, has_bounds=is_bounded),
-            AggregatingStateDescriptor(WINDOW_STATE_NAME, shipped_function, PickledBytesTypeInfo()),
-            of_rows,
+        return self._stream(
+            self._accumulated(aggregate_function, window_function, accumulator_type, output_type)
         )
 
     @former_keywords(result_type="output_type")
     def apply(self, window_function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
         """Call a function with all records of each window when it fires."""
         check_function(window_function, self._window_function, "apply", or_callable=False)
-        return self._listed("apply", window_function, output_type)
+        return self._stream(self._listed("apply", window_function, output_type))
 
     @overload
     def process(
@@ -332,7 +196,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         check_function(
             process_window_function, self._process_function, "process", or_callable=False
         )
-        return self._listed("process", process_window_function, output_type)
+        return self._stream(self._listed("process", process_window_function, output_type))
 
     def apply_batches(
         self,
@@ -375,7 +239,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         )
         batches = AllWindowBatches if self._all_windows else KeyedWindowBatches
         function = batches(shipped(func, where), found.frame, fields, found.result_type)
-        return self._listed("process", function, found.result_type)
+        return self._stream(self._listed("process", function, found.result_type))
 
     def top_n(self, n: int, by: Any, descending: bool = True) -> DataStream[T]:
         """Emit the highest records of each window when it fires (beyond PyFlink).
@@ -413,77 +277,6 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         fold = rankings.first_record if keep == "first" else rankings.last_record
         return self.reduce(fold).name("Deduplicate")
 
-    def _listed(
-        self, kind: operators.WindowFunctionKind, function: Any, output_type: TypeArgument
-    ) -> DataStream[Any]:
-        descriptor = ListStateDescriptor(WINDOW_STATE_NAME, self._keyed_stream._plain().get_type())
-        return self._window(
-            kind, shipped(function, kind), None, descriptor, type_argument(output_type, kind)
-        )
-
-    def _window(
-        self,
-        kind: operators.WindowFunctionKind,
-        function: Any,
-        window_function: Any,
-        state_descriptor: StateDescriptor,
-        output_type: Any,
-    ) -> DataStream[Any]:
-        if window_function is not None and not isinstance(
-            window_function, (self._window_function, self._process_function)
-        ):
-            raise InvalidProgramError(
-                f"{kind} takes a {self._window_function.__name__} or a "
-                f"{self._process_function.__name__} as window function, got {window_function!r}"
-            )
-        environment = self.get_execution_environment()
-        trigger = self._trigger or self._assigner.get_default_trigger(environment)
-        if self._evictor is not None:
-            # An evictor receives the records themselves, so they are stored even if the function
-            # could fold them.
-            state_descriptor = ListStateDescriptor(
-                WINDOW_STATE_NAME, self._keyed_stream._plain().get_type()
-            )
-        descriptor = operators.Window(
-            function,
-            function_kind=kind,
-            assigner=shipped(self._assigner, "window"),
-            trigger=shipped(trigger, "trigger"),
-            evictor=shipped(self._evictor, "evictor"),
-            window_function=shipped(window_function, kind),
-            lateness_ms=self._lateness_ms,
-            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
-            state_descriptor=state_descriptor,
-        )
-        key_selector, key_type = self._keyed_stream._keys()
-        transformation = OneInputTransformation(
-            self._keyed_stream.transformation,
-            type(self._assigner).__name__,
-            descriptor,
-            output_type,
-            1 if self._all_windows else environment.get_parallelism(),
-            key_selector=key_selector,
-            key_type=key_type,
-        )
-        if self._all_windows:
-            transformation.set_max_parallelism(1)
-        if output_type is None:
-            self._annotation(kind, function, window_function).describe(transformation)
-        environment.add_operator(transformation)
-        return DataStream(environment, transformation, non_parallel=self._all_windows)
-
-    def _annotation(
-        self, kind: operators.WindowFunctionKind, function: Any, window_function: Any
-    ) -> Annotation:
-        """Return the type of the results from the annotation of the function that emits them."""
-        if kind == "reduce" and window_function is None:
-            return Annotation(self._keyed_stream._kept_annotation())
-        if kind == "aggregate" and window_function is None:
-            return of_results(function, "get_result")
-        last = function if window_function is None else window_function
-        method = "process" if isinstance(last, self._process_function) else "apply"
-        return of_results(last, method, elements=True)
-
 
 class WindowedStream(_AnyWindowedStream[T]):
     """Windows of each key."""
@@ -511,3 +304,112 @@ class AllWindowedStream(_AnyWindowedStream[T]):
     ) -> None:
         """Assign the records of a stream to windows; use `DataStream.window_all`."""
         super().__init__(data_stream._null_keyed(), window_assigner)
+
+
+class PartitionWindowedStream(MissingMethods, Generic[T]):
+    """The records of each subtask, or of each key, as a whole (beyond PyFlink).
+
+    Results are emitted when the input has ended; an endless input has none.
+    """
+
+    def __init__(self, stream: DataStream[T]) -> None:
+        """Gather a stream's records; use `DataStream.full_window_partition`."""
+        self._stream = stream
+        self._environment = stream.get_execution_environment()
+
+    def __repr__(self) -> str:
+        return f"<PartitionWindowedStream of {self._stream!r}>"
+
+    def map_partition(
+        self,
+        func: MapPartitionFunction | Callable[[Iterable[T]], Iterable[Any] | None],
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Call a function once with all records of a partition.
+
+        Args:
+            func: A MapPartitionFunction, or a function of an iterable of records.
+            output_type: The type of the results; any Python value if None.
+        """
+        check_function(func, MapPartitionFunction, "map_partition", or_callable=True)
+        declared = type_argument(output_type, "map_partition")
+        return self._mapped(func, declared, "MapPartition")
+
+    def sort_partition(
+        self,
+        field: int | str | KeySelector | Callable[[T], Any],
+        order: Order = Order.ASCENDING,
+    ) -> DataStream[T]:
+        """Sort the records of each partition; equal ones keep their order.
+
+        Args:
+            field: The position or the name of a field, or a key selector.
+            order: ASCENDING puts the smallest first, DESCENDING the largest.
+
+        Raises:
+            InvalidProgramError: The type has no such field.
+        """
+        sort = sort_function(field, self._stream._plain().get_type(), order)
+        return self._mapped(sort, self._stream.transformation.output_type, "SortPartition")
+
+    def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
+        """Fold the records of each partition into one."""
+        check_function(func, ReduceFunction, "reduce", or_callable=True)
+        name = "PartitionReduce"
+        if isinstance(self._stream, KeyedStream):
+            return self._windows().reduce(func).name(name)
+        output_type = self._stream.transformation.output_type
+        return self._unkeyed("reduce", func, output_type, self._stream.get_type(), name)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        accumulator_type: TypeArgument = None,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Aggregate the records of each partition.
+
+        Args:
+            aggregate_function: The function, with an accumulator for each partition.
+            accumulator_type: The type of the accumulator.
+            output_type: The type of the results.
+        """
+        check_function(aggregate_function, AggregateFunction, "aggregate", or_callable=False)
+        name = "PartitionAggregate"
+        if isinstance(self._stream, KeyedStream):
+            return (
+                self._windows()
+                .aggregate(
+                    aggregate_function, accumulator_type=accumulator_type, output_type=output_type
+                )
+                .name(name)
+            )
+        kept: TypeInformation = (
+            PickledBytesTypeInfo()
+            if accumulator_type is None
+            else as_type_information(accumulator_type, "aggregate")
+        )
+        declared = type_argument(output_type, "aggregate")
+        return self._unkeyed("aggregate", aggregate_function, declared, kept, name)
+
+    def _windows(self) -> WindowedStream[T]:
+        assert isinstance(self._stream, KeyedStream)
+        return self._stream.window(GlobalWindows.create_with_end_of_stream_trigger())
+
+    def _mapped(self, function: Any, output_type: Any, name: str) -> DataStream[Any]:
+        if isinstance(self._stream, KeyedStream):
+            return self._windows().apply(OfWindow(function), output_type).name(name)
+        kept = self._stream.get_type()
+        return self._unkeyed("map_partition", function, output_type, kept, name)
+
+    def _unkeyed(
+        self,
+        kind: operators.PartitionFunctionKind,
+        function: Any,
+        output_type: Any,
+        kept_type: TypeInformation,
+        name: str,
+    ) -> DataStream[Any]:
+        return self._stream._add(
+            partition_operator(self._stream, kind, function, output_type, kept_type, name)
+        )
