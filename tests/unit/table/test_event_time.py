@@ -13,7 +13,7 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.schema import Field, Schema
-from penstock.taskexecutor.operators.relational.temporal_join import TemporalJoinOperator
+from penstock.taskexecutor.operators.relational.joins.temporal_join import TemporalJoinOperator
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, settled
 

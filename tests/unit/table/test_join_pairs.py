@@ -9,7 +9,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import inner_join, join, join_pairs
+from penstock.taskexecutor.operators.relational.joins import inner_join, join, join_pairs
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, settled
 

@@ -15,11 +15,11 @@ from penstock.graph.key_groups import key_group
 from penstock.network import key_hash
 from penstock.table import types
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
-from penstock.taskexecutor.operators.relational import column_sides, join, stored_rows
 from penstock.taskexecutor.operators.relational.batches import batch_of_bytes
-from penstock.taskexecutor.operators.relational.inner_join import keys_of
+from penstock.taskexecutor.operators.relational.joins import column_sides, join, stored_rows
+from penstock.taskexecutor.operators.relational.joins.inner_join import keys_of
+from penstock.taskexecutor.operators.relational.joins.stored_rows import RowsOfKeys, StoredRows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
-from penstock.taskexecutor.operators.relational.stored_rows import RowsOfKeys, StoredRows
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
+from penstock.taskexecutor.operators.relational.windows.open_sessions import OpenSessions
 
 
 class Map(dict):

@@ -15,9 +15,10 @@ import pyarrow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import ordering, replacements
+from penstock.taskexecutor.operators.relational import ordering
 from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS
 from penstock.taskexecutor.operators.relational.change_pairs import differing
+from penstock.taskexecutor.operators.relational.ranks import replacements
 from unit.table.planning import PROCTIME, ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

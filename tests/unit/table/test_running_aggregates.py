@@ -9,7 +9,8 @@ pytest.importorskip("pyarrow")
 
 from penstock.table import types
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
-from penstock.taskexecutor.operators.relational import aggregate, gathering
+from penstock.taskexecutor.operators.relational import gathering
+from penstock.taskexecutor.operators.relational.aggregates import aggregate
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

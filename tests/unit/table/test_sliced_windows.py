@@ -16,8 +16,8 @@ pytest.importorskip("pyarrow")
 import numpy as np
 from penstock.table import types
 from penstock.table.plan.nodes import Window
-from penstock.taskexecutor.operators.relational import local_window_aggregate
-from penstock.taskexecutor.operators.relational.slices import Slices
+from penstock.taskexecutor.operators.relational.windows import local_window_aggregate
+from penstock.taskexecutor.operators.relational.windows.slices import Slices
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

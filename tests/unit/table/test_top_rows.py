@@ -10,9 +10,9 @@ pytest.importorskip("pyarrow")
 from penstock import network
 from penstock.graph.key_groups import key_group
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import top_rows
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, batch_of_bytes
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
+from penstock.taskexecutor.operators.relational.ranks import top_rows
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

@@ -13,7 +13,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import final_join
+from penstock.taskexecutor.operators.relational.joins import final_join
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

@@ -13,7 +13,7 @@ from penstock.table.plan.match import ALWAYS, references_type
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.pattern import create_matcher
-from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
+from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows

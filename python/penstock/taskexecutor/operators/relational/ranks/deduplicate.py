@@ -15,17 +15,17 @@ from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS, one_b
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
-from penstock.taskexecutor.operators.relational.replacements import (
+from penstock.taskexecutor.operators.relational.ranks.replacements import (
     Replacements,
     replaced_by_rank,
 )
-from penstock.taskexecutor.operators.relational.top_rows import ListedRows
+from penstock.taskexecutor.operators.relational.ranks.top_rows import ListedRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:
     from penstock.columns.array_types import Integers
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.operators.relational.replacements import GroupedBatch
+    from penstock.taskexecutor.operators.relational.ranks.replacements import GroupedBatch
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 

@@ -25,14 +25,14 @@ from penstock.taskexecutor.operators.relational.batches import (
     column_of_values,
     rows_of,
 )
-from penstock.taskexecutor.operators.relational.inner_join import keys_of, plain_rows
-from penstock.taskexecutor.operators.relational.join_pairs import NumberedRows
-from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
-from penstock.taskexecutor.operators.relational.stored_rows import (
+from penstock.taskexecutor.operators.relational.joins.inner_join import keys_of, plain_rows
+from penstock.taskexecutor.operators.relational.joins.join_pairs import NumberedRows
+from penstock.taskexecutor.operators.relational.joins.stored_rows import (
     RowBlock,
     RowsOfKeys,
     StoredRows,
 )
+from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.columns.groups import Groups
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
-    from penstock.taskexecutor.operators.relational.inner_join import Partners
+    from penstock.taskexecutor.operators.relational.joins.inner_join import Partners
     from penstock.taskexecutor.state.heap import StateTable
     from penstock.taskexecutor.task.operator_context import OperatorContext
 

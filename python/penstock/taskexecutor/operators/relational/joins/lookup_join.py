@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, kinds_of, rows_of
-from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,13 +15,13 @@ from penstock.taskexecutor.operators.relational.batches import (
     column_of_values,
     rows_of,
 )
-from penstock.taskexecutor.operators.relational.column_sides import (
+from penstock.taskexecutor.operators.relational.joins.column_sides import (
     ROWS_AT_ONCE,
     parts_by_key_group,
     taken_batches,
 )
-from penstock.taskexecutor.operators.relational.inner_join import keys_of
-from penstock.taskexecutor.operators.relational.stored_rows import RowBlock, StoredRows
+from penstock.taskexecutor.operators.relational.joins.inner_join import keys_of
+from penstock.taskexecutor.operators.relational.joins.stored_rows import RowBlock, StoredRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.ordering import Rows
-    from penstock.taskexecutor.operators.relational.replacements import GroupedBatch
+    from penstock.taskexecutor.operators.relational.ranks.replacements import GroupedBatch
     from penstock.taskexecutor.state.heap import StateTable
     from penstock.taskexecutor.task.operator_context import OperatorContext
 

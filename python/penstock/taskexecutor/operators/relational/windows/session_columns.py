@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.columns.array_types import Booleans, Integers, Values
-    from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
+    from penstock.taskexecutor.operators.relational.windows.slice_partials import SlicePartials
 
 _Key = tuple[Any, ...]
 

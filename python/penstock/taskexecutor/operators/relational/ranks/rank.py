@@ -20,9 +20,9 @@ from penstock.taskexecutor.operators.relational.batches import (
     one_batch,
     rows_of,
 )
-from penstock.taskexecutor.operators.relational.column_sides import key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
+from penstock.taskexecutor.operators.relational.joins.column_sides import key_blocks
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import (
     can_rank,
@@ -30,14 +30,18 @@ from penstock.taskexecutor.operators.relational.ordering import (
     sort_key,
     sorted_places,
 )
-from penstock.taskexecutor.operators.relational.replacements import (
+from penstock.taskexecutor.operators.relational.ranks.replacements import (
     Replaced,
     Replacements,
     replaced_by_rank,
 )
-from penstock.taskexecutor.operators.relational.top_rows import MOST_ROWS, TopRows, TopsInState
+from penstock.taskexecutor.operators.relational.ranks.top_rows import (
+    MOST_ROWS,
+    TopRows,
+    TopsInState,
+)
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
-from penstock.taskexecutor.operators.relational.windows import LocalTime
+from penstock.taskexecutor.operators.relational.windows.windows import LocalTime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.operators.relational.top_rows import Tops
+    from penstock.taskexecutor.operators.relational.ranks.top_rows import Tops
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]

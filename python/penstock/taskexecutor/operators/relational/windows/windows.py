@@ -13,7 +13,10 @@ from penstock.columns.numpy_values import numpy_values
 from penstock.columns.panes import sliding_windows, tumbling_starts
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
-from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
+from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
+from penstock.taskexecutor.operators.relational.aggregates.partial_aggregates import (
+    PartialAggregates,
+)
 from penstock.taskexecutor.operators.relational.base import (
     KeyedRelationalOperator,
     RelationalOperator,
@@ -24,7 +27,6 @@ from penstock.taskexecutor.operators.relational.batches import (
     selected_rows,
 )
 from penstock.taskexecutor.operators.relational.key_texts import key_text, texts_of
-from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:

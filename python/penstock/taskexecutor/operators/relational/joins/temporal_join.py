@@ -11,7 +11,7 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
-from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.waiting_rows import WaitingRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds

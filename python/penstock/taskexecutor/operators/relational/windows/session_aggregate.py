@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.columns.groups import Groups, numbered
 from penstock.columns.numpy_values import numpy_values
 from penstock.table.types import LocalZonedTimestampType
-from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
+from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
     LEAST_ROWS,
@@ -20,11 +20,14 @@ from penstock.taskexecutor.operators.relational.batches import (
     selected_rows,
 )
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_text, texts_of
-from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
-from penstock.taskexecutor.operators.relational.session_columns import ELSEWHERE, SessionColumns
-from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
-from penstock.taskexecutor.operators.relational.windows import LocalTime
+from penstock.taskexecutor.operators.relational.windows.open_sessions import OpenSessions
+from penstock.taskexecutor.operators.relational.windows.session_columns import (
+    ELSEWHERE,
+    SessionColumns,
+)
+from penstock.taskexecutor.operators.relational.windows.slice_partials import SlicePartials
+from penstock.taskexecutor.operators.relational.windows.windows import LocalTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

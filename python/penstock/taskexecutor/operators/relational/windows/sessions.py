@@ -10,10 +10,10 @@ from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
-from penstock.taskexecutor.operators.relational.open_sessions import OpenSessions
-from penstock.taskexecutor.operators.relational.timestamps import TimeValues
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
-from penstock.taskexecutor.operators.relational.windows import LocalTime
+from penstock.taskexecutor.operators.relational.windows.open_sessions import OpenSessions
+from penstock.taskexecutor.operators.relational.windows.timestamps import TimeValues
+from penstock.taskexecutor.operators.relational.windows.windows import LocalTime
 
 if TYPE_CHECKING:
     import pyarrow as pa

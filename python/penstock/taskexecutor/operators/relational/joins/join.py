@@ -13,12 +13,12 @@ from penstock.taskexecutor.operators.relational.batches import (
     one_batch,
     rows_of,
 )
-from penstock.taskexecutor.operators.relational.column_sides import ColumnSides, key_blocks
 from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import Gathering
-from penstock.taskexecutor.operators.relational.inner_join import InnerJoin, KeyedSides
-from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
-from penstock.taskexecutor.operators.relational.join_pairs import (
+from penstock.taskexecutor.operators.relational.joins.column_sides import ColumnSides, key_blocks
+from penstock.taskexecutor.operators.relational.joins.inner_join import InnerJoin, KeyedSides
+from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.joins.join_pairs import (
     MOST_PAIRS,
     JoinPairs,
     texts_without_nulls,

@@ -12,8 +12,8 @@ from penstock.columns.arrow_groups import grouped
 from penstock.columns.numpy_values import numpy_values
 from penstock.table import types
 from penstock.table.arrow_types import arrow_type
+from penstock.taskexecutor.operators.relational.aggregates.partial_aggregates import argument_of
 from penstock.taskexecutor.operators.relational.batches import values_of
-from penstock.taskexecutor.operators.relational.partial_aggregates import argument_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

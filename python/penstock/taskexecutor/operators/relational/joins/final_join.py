@@ -20,12 +20,12 @@ from penstock.taskexecutor.operators.relational.batches import (
     one_batch,
     rows_of,
 )
-from penstock.taskexecutor.operators.relational.join import is_not_in
-from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
-from penstock.taskexecutor.operators.relational.join_pairs import MOST_PAIRS
+from penstock.taskexecutor.operators.relational.joins.join import is_not_in
+from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition
+from penstock.taskexecutor.operators.relational.joins.join_pairs import MOST_PAIRS
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
-from penstock.taskexecutor.operators.relational.windows import LocalTime
+from penstock.taskexecutor.operators.relational.windows.windows import LocalTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

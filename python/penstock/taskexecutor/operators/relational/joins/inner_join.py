@@ -16,7 +16,7 @@ from penstock.taskexecutor.operators.relational.batches import (
     selected_rows,
     values_of,
 )
-from penstock.taskexecutor.operators.relational.join_pairs import MOST_PLACED, PlacedRows
+from penstock.taskexecutor.operators.relational.joins.join_pairs import MOST_PLACED, PlacedRows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.columns.array_types import Integers
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
-    from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, NumberedRows
+    from penstock.taskexecutor.operators.relational.joins.join_pairs import JoinPairs, NumberedRows
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]

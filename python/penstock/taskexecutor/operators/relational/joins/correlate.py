@@ -15,7 +15,7 @@ from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.plan.schema import Schema
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, rows_of
-from penstock.taskexecutor.operators.relational.join_condition import JoinCondition
+from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from penstock.columns.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
-from penstock.taskexecutor.operators.relational.slices import Slices
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
-from penstock.taskexecutor.operators.relational.windows import LocalTime
+from penstock.taskexecutor.operators.relational.windows.slice_partials import SlicePartials
+from penstock.taskexecutor.operators.relational.windows.slices import Slices
+from penstock.taskexecutor.operators.relational.windows.windows import LocalTime
 
 if TYPE_CHECKING:
     import pyarrow as pa

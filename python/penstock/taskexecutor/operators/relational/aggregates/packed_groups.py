@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.columns.array_types import Integers
     from penstock.table.plan.expressions import AggregateCall
-    from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
+    from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 
 COUNT: Final = "COUNT"
 SUM: Final = "SUM"

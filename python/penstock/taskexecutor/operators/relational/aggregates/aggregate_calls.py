@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.arrow_types import python_values
 from penstock.table.functions.accumulator_choice import accumulator, plain_accumulator
 from penstock.table.functions.aggregates import is_mergeable
+from penstock.taskexecutor.operators.relational.aggregates.distinct_values import (
+    in_present_form,
+    noted,
+)
 from penstock.taskexecutor.operators.relational.batches import values_of
-from penstock.taskexecutor.operators.relational.distinct_values import in_present_form, noted
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.table.plan.expressions import AggregateCall
-    from penstock.taskexecutor.operators.relational.distinct_values import Noted
+    from penstock.taskexecutor.operators.relational.aggregates.distinct_values import Noted
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 

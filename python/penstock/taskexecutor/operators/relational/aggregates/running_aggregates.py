@@ -19,16 +19,19 @@ from penstock.table.functions import type_rules
 from penstock.table.functions.accumulator_choice import counts_distinct
 from penstock.table.functions.accumulators import Extreme
 from penstock.table.plan.nodes import INSERT, ROW_KIND, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.taskexecutor.operators.relational.aggregates.distinct_values import first_rows
+from penstock.taskexecutor.operators.relational.aggregates.packed_groups import COUNT, EXTREME, SUM
+from penstock.taskexecutor.operators.relational.aggregates.result_slots import (
+    ResultColumn,
+    ResultSlots,
+)
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,
     column_of_values,
     values_of,
 )
 from penstock.taskexecutor.operators.relational.change_pairs import change_pairs
-from penstock.taskexecutor.operators.relational.distinct_values import first_rows
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
-from penstock.taskexecutor.operators.relational.packed_groups import COUNT, EXTREME, SUM
-from penstock.taskexecutor.operators.relational.result_slots import ResultColumn, ResultSlots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +39,9 @@ if TYPE_CHECKING:
     from penstock.columns.array_types import Booleans, Integers, Values
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
+    from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
+    from penstock.taskexecutor.operators.relational.aggregates.packed_groups import PackedGroups
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
-    from penstock.taskexecutor.operators.relational.packed_groups import PackedGroups
 
 #: The largest size of an array of texts.
 _MOST_BYTES: Final = (1 << 31) - 1

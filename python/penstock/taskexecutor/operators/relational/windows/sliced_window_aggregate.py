@@ -16,9 +16,9 @@ from penstock.taskexecutor.operators.relational.batches import (
     values_of,
 )
 from penstock.taskexecutor.operators.relational.key_texts import texts_of
-from penstock.taskexecutor.operators.relational.slice_partials import SlicePartials
-from penstock.taskexecutor.operators.relational.slices import Slices
-from penstock.taskexecutor.operators.relational.windows import WindowAggregateOperator
+from penstock.taskexecutor.operators.relational.windows.slice_partials import SlicePartials
+from penstock.taskexecutor.operators.relational.windows.slices import Slices
+from penstock.taskexecutor.operators.relational.windows.windows import WindowAggregateOperator
 
 if TYPE_CHECKING:
     from penstock.columns.array_types import Integers

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.group_kernels import NoKernelError
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from penstock.taskexecutor.operators.relational.aggregate_calls import AggregateCalls
+from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
+from penstock.taskexecutor.operators.relational.aggregates.packed_groups import PackedGroups
+from penstock.taskexecutor.operators.relational.aggregates.partial_aggregates import (
+    PartialAggregates,
+)
+from penstock.taskexecutor.operators.relational.aggregates.running_aggregates import (
+    RunningAggregates,
+)
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
     LEAST_ROWS,
@@ -17,11 +24,6 @@ from penstock.taskexecutor.operators.relational.batches import (
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import texts_of
-from penstock.taskexecutor.operators.relational.packed_groups import PackedGroups
-from penstock.taskexecutor.operators.relational.partial_aggregates import PartialAggregates
-from penstock.taskexecutor.operators.relational.running_aggregates import (
-    RunningAggregates,
-)
 
 if TYPE_CHECKING:
     import pyarrow as pa

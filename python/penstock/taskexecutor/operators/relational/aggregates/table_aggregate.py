@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.exception_deadline import repr_in_time
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
-from penstock.taskexecutor.operators.relational.aggregate_calls import argument_values
+from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import argument_values
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, selected_rows
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows

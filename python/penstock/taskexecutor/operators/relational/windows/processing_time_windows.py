@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
-from penstock.taskexecutor.operators.relational.sessions import SessionAssigner
-from penstock.taskexecutor.operators.relational.windows import (
+from penstock.taskexecutor.operators.relational.windows.sessions import SessionAssigner
+from penstock.taskexecutor.operators.relational.windows.windows import (
     WindowAggregateOperator,
     WindowAssigner,
 )

@@ -9,8 +9,11 @@ from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import rows_of
-from penstock.taskexecutor.operators.relational.join_condition import JoinCondition, nulls
-from penstock.taskexecutor.operators.relational.join_pairs import JoinPairs, texts_without_nulls
+from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
+from penstock.taskexecutor.operators.relational.joins.join_pairs import (
+    JoinPairs,
+    texts_without_nulls,
+)
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Aggregates of groups without windows, their functions and their state."""

@@ -1,0 +1,1 @@
+"""Windows of time, of sessions and of counts, and their aggregates."""
