@@ -172,6 +172,10 @@ def test_another_process_reads_it_by_rest(tmp_path):
     assert "did you mean 'price'?" in ask("/scan", where="value.prise > 3")["fields"]["value.prise"]
     misspelt = penstock(*scan[:5], "value.prise < 2", code=1)
     assert "did you mean 'price'?" in misspelt
+    some = penstock("state", job_id, "orders", "order", "--limit", "2").splitlines()
+    assert all("item" in entry for entry in some[:2])
+    assert some[2:] == ["The first 2 entries, live; set --limit."]
+    assert "ordr" in penstock("state", job_id, "orders", "ordr", code=1)
     both = penstock("state", job_id, "orders", "order", "5", "--key", "6")
     assert sorted(both.splitlines()) == [
         f"{key}: Row(price={key}0, item='item{key}')" for key in (5, 6)

@@ -29,7 +29,7 @@ _BATCH_ROWS: Final = 5000
 @click.argument("words", nargs=-1, metavar="[JOB] OPERATOR [STATE [KEY]]")
 @click.option("-s", "--savepoint", metavar="PATH", help="Read a savepoint instead of a JOB.")
 @click.option("--key", "keys", multiple=True, metavar="KEY", help="Another key; repeatable.")
-@click.option("--scan", is_flag=True, help="Show all entries, one per line.")
+@click.option("--scan", is_flag=True, help="Show all entries, as without a KEY.")
 @click.option(
     "--where",
     multiple=True,
@@ -57,7 +57,7 @@ def state(
 ) -> None:
     """Read keyed state of JOB or of a savepoint.
 
-    Looks up a KEY in a STATE, scans the STATE, or lists the states of OPERATOR.
+    Looks up a KEY in a STATE, shows all entries of the STATE, or lists the states of OPERATOR.
     OPERATOR is a uid, id or name.  KEY is a Python literal, such as 7 or "(1, 'a')", or a string.
     A scan reads live state, one task after the other, or a checkpoint or savepoint.
     """
@@ -66,7 +66,7 @@ def state(
         raise click.UsageError("name the JOB (or -s PATH), the OPERATOR, then a STATE and a KEY")
     operator, name, key = (*words, "", "")[:3]
     wanted = tuple(one for one in (key, *keys) if one)
-    scan = scan or bool(where) or checkpoint
+    scan = scan or bool(where) or checkpoint or (name != "" and not wanted)
     if scan and (wanted or not name):
         raise click.UsageError("a scan takes an OPERATOR and a STATE, and no KEY")
     if wanted and not name:
