@@ -8,6 +8,7 @@ from penstock.common import Configuration, Time, Types
 from penstock.datastream import (
     BroadcastProcessFunction,
     KeyedProcessFunction,
+    MapFunction,
     ProcessFunction,
     StreamExecutionEnvironment,
 )
@@ -121,6 +122,11 @@ SESSIONS = EventTimeSessionWindows.with_gap(Time.seconds(1))
             "map takes a MapFunction or a callable, got PlainFunction, a ProcessFunction",
         ),
         (
+            lambda s: s.window_all(SESSIONS).process(len),
+            "process takes a ProcessAllWindowFunction, got <built-in function len>; pass an "
+            "object of a subclass, with def process(self, context, elements)",
+        ),
+        (
             lambda s: s.key_by(lambda v: v[0]).sum("count"),
             "sum: the fields of TupleTypeInfo(String, Integer) have no names, so there is no "
             "'count': give the position, from 0, or declare a Types.ROW_NAMED",
@@ -139,6 +145,18 @@ def test_mistakes_say_how_to_mend_them(env, mistake, message):
     assert raised.value.args == (message,)
     assert raised.value.location is not None
     assert __file__ in raised.value.location
+
+
+class Yielding(MapFunction):
+    def map(self, value):
+        yield value
+
+
+def test_a_function_of_map_that_yields_causes_a_warning_at_its_line(env):
+    stream = env.from_collection([("a", 1)], PAIR)
+    with pytest.warns(UserWarning, match=r"map: Yielding.map yields, .*call flat_map") as warned:
+        stream.map(Yielding())
+    assert warned[0].filename == __file__
 
 
 def test_keyed_sessions_take_a_trigger_that_cannot_merge(env):

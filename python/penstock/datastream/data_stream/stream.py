@@ -22,7 +22,7 @@ from penstock.datastream.functions import (
     ProcessFunction,
 )
 from penstock.datastream.functions.basic import NamedRowKeySelector
-from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.function import check_function, warn_of_generator
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
@@ -124,6 +124,7 @@ class DataStream(StreamOutputs[T], Generic[T]):
         """
         function = self._function(func, "map")
         check_function(function, MapFunction, "map", or_callable=True)
+        warn_of_generator(function)
         return self._one_input(
             operators.Map, "map", "Map", function, result_type(function, output_type)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from abc import ABC
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.calls.argument_kinds import accepts
 from penstock.common.calls.coroutines import refuse_coroutines
 from penstock.errors import WrongArgumentError
+from penstock.user_location import user_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +62,29 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
         hint = "; pass a plain function to map, flat_map or filter"
     elif function_class.__name__ == "KeySelector" and type(func) is int:
         hint = f"; write field({func}), or lambda record: record[{func}]"
+    elif callable(func) and (methods := _methods_of(function_class)):
+        hint = f"; pass an object of a subclass, with {methods}"
     raise WrongArgumentError(f"{where} takes {wanted}, got {given}{hint}")
+
+
+def _methods_of(function_class: type) -> str:
+    """Return the methods that a subclass has to define, as their definitions begin."""
+    return " and ".join(
+        f"def {name}({', '.join(inspect.signature(getattr(function_class, name)).parameters)})"
+        for name in sorted(getattr(function_class, "__abstractmethods__", ()))
+    )
+
+
+def warn_of_generator(func: Any) -> None:
+    """Warn that a function of ``map`` yields: each of its results would be a generator."""
+    if inspect.isgeneratorfunction(getattr(func, "map", func)):
+        name = func.__qualname__ if inspect.isroutine(func) else f"{type(func).__name__}.map"
+        file, line = user_line() or ("<program>", 1)
+        message = (
+            f"map: {name} yields, so that each result is a generator: write return, or call "
+            "flat_map for several results of a record"
+        )
+        warnings.warn_explicit(message, UserWarning, file, line)
 
 
 #: Hints, by the expected class and the class of the argument.
