@@ -2,6 +2,8 @@
 
 import io
 import json
+import sqlite3
+from contextlib import closing
 
 import fastavro
 import pyarrow.feather
@@ -9,6 +11,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 from penstock.common import Row, Types
+from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from penstock.datastream.formats.arrow import ArrowBulkWriters
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
@@ -154,3 +157,24 @@ def test_the_origin_of_a_row_makes_no_difference():
     ]
     with found[0].union(*found[1:]).execute_and_collect() as results:
         assert [json.loads(text) for text in results] == [WRITTEN] * 10
+
+
+@pytest.mark.parametrize("way", ["chain", "exchange"])
+def test_the_names_of_a_stream_count_for_a_sink_in_its_chain(tmp_path, way):
+    """The function makes rows without names; the declared type names them, in another order."""
+    database = tmp_path / "rows.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE t (x INT, y TEXT)")
+    options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+    sink = JdbcSink.sink(
+        "INSERT INTO t VALUES (?, ?)",
+        Types.ROW_NAMED(["x", "y"], [Types.INT(), Types.STRING()]),
+        options.with_url(f"jdbc:sqlite:{database}").build(),
+    )
+    env = in_process()
+    swapped = Types.ROW_NAMED(["y", "x"], [Types.STRING(), Types.INT()])
+    rows = env.from_collection([7]).map(lambda number: Row("seven", number), swapped)
+    (rows if way == "chain" else rows.rebalance()).add_sink(sink)
+    env.execute()
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT * FROM t").fetchall() == [(7, "seven")]

@@ -4,7 +4,8 @@ PyFlink runs functions of a chain in one interpreter, which passes values unchan
 function follows another.  Behind a side output, behind an operator with several consumers and
 around non-Python operators, values are serialised and deserialised, and everywhere if
 ``python.operator-chaining.enabled`` is false.  Sinks that format values are such operators: ``1``
-of a ``DOUBLE`` is ``1.0`` there.  ``print()`` of a ROW is a Python function instead.
+of a ``DOUBLE`` is ``1.0`` there.  Writers of other sinks, as of JDBC, get rows with the names of
+their type, which decide the column of a value.  ``print()`` of a ROW is a Python function instead.
 """
 
 from __future__ import annotations
@@ -64,9 +65,11 @@ def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorCo
 
 
 def shows_values(declared: object, consumer: OperatorConfig) -> bool:
-    """Return whether a non-Python operator formats values of a type."""
+    """Return whether a non-Python operator formats values of a type, or reads names of fields."""
     if isinstance(consumer.descriptor, operators.PrintSink):
         return not isinstance(declared, RowTypeInfo)
+    if isinstance(consumer.descriptor, operators.SinkWriter):
+        return isinstance(declared, RowTypeInfo)
     return isinstance(consumer.descriptor, operators.FileSink)
 
 
