@@ -23,6 +23,7 @@ _PLAIN_RESULTS: Final[dict[str, types.DataType]] = {
     "LOWER": _STRING,
     "LTRIM": _STRING,
     "OVERLAY": _STRING,
+    "PARSE_URL": _STRING,
     "REVERSE": _STRING,
     "RTRIM": _STRING,
     "STR_TO_MAP": types.MapType(_STRING, _STRING),
@@ -56,10 +57,10 @@ def resolve(
             case e.UnresolvedCall(function="GET"):
                 value = resolve(of_sql, binder, part.arguments[0], scope)
                 return _field(binder, value, part.options[0])
-            case e.UnresolvedCall(function="TO_DATE"):
-                # In the Table API, unlike in SQL, the date of a non-NULL text is NOT NULL.
+            case e.UnresolvedCall(function="TO_DATE" | "TO_TIMESTAMP" as name):
+                # In the Table API, unlike in SQL, the time of a non-NULL text is NOT NULL.
                 values = [resolve(of_sql, binder, a, scope) for a in part.arguments]
-                made = binder.call("TO_DATE", values)
+                made = binder.call(name, values)
                 if any(value.type.is_nullable for value in values):
                     return made
                 return replace(made, type=made.type.not_null())

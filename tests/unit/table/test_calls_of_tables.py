@@ -7,7 +7,7 @@ pytest.importorskip("pyarrow")
 from penstock.common import Row
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.exceptions import ValidationException
-from penstock.table.expressions import col, from_unixtime, if_then_else, lit, row
+from penstock.table.expressions import col, from_unixtime, if_then_else, lit, row, to_timestamp
 from penstock.table.udf import AggregateFunction, udaf
 
 INT = DataTypes.ROW([DataTypes.FIELD("p", DataTypes.INT()), DataTypes.FIELD("q", DataTypes.INT())])
@@ -63,10 +63,14 @@ def test_results_of_conditions_and_fields_have_types_and_names_of_flink():
 def test_texts_of_calls_are_strings():
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     one = tables.from_elements([(1,)], ["a"])
-    made = one.select(lit("ab").upper_case, lit("ab").substring(1), from_unixtime(lit(0)))
+    made = one.select(
+        lit("ab").upper_case, lit("ab").substring(1), from_unixtime(lit(0)),
+        lit("http://h").parse_url("HOST"), to_timestamp("2024-01-02", "yyyy-MM-dd"),
+    )  # fmt: skip
     assert [str(kind) for kind in made.get_schema().get_field_data_types()] == [
-        "STRING NOT NULL"
-    ] * 3
+        *["STRING NOT NULL"] * 4,
+        "TIMESTAMP(3) NOT NULL",
+    ]
 
 
 class _Totals(AggregateFunction):

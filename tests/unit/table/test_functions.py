@@ -93,6 +93,7 @@ def value(text, session=None):
         ("CEIL(1.2)", D(2), "DECIMAL(2, 0) NOT NULL"),
         ("'a' || 'bc'", "abc", "CHAR(3) NOT NULL"),
         ("INITCAP('hELLO wORLD-x')", "Hello World-X", "CHAR(13) NOT NULL"),
+        ("INITCAP('über éTA')", "üBer éTa", "CHAR(8) NOT NULL"),
         ("TYPEOF(1 + CAST(2 AS BIGINT))", "BIGINT NOT NULL", "STRING"),
         ("TYPEOF(CAST('a' AS STRING), TRUE)", "VARCHAR(2147483647) NOT NULL", "STRING"),
         ("IS_ALPHA('abc')", True, "BOOLEAN NOT NULL"),

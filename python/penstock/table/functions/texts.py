@@ -104,7 +104,8 @@ define("UUID", "", types.CharType(36, nullable=False), rowwise(lambda: str(uuid.
 
 
 def _initcap(value: str) -> str:
-    return re.sub(r"[^\W_]+", lambda m: m[0][0].upper() + m[0][1:].lower(), value)
+    # As in Flink, other characters than ASCII's letters and digits separate words.
+    return re.sub("[A-Za-z0-9]+", lambda m: m[0].capitalize(), value)
 
 
 def _translate(value: str, source: str, target: str) -> str:
