@@ -25,6 +25,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.taskexecutor.logs import forwarder
+from support.patience import PATIENCE_S
 
 NAME = "my.application"
 
@@ -236,6 +237,10 @@ def test_lines_beyond_the_queue_are_dropped_and_counted(log: Records) -> None:
     env = environment()
     env.from_collection([1]).map(flood)
     env.execute()
+    # The end of a job does not wait for long either.
+    for thread in threading.enumerate():
+        if thread.name == "worker logs":
+            thread.join(PATIENCE_S)
     dropped = sum(
         record.args[0] + record.args[2]
         for record in log.of("penstock.jobmaster.workers.worker_logs")
