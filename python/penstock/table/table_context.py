@@ -42,7 +42,7 @@ class TableContext(Protocol):
         catalogs: The catalogs.
         planner: Plans statements.
         jobs: Runs plans.
-        pipelines: Insertions that were not started, as keys.
+        pipelines: Insertions of which nothing was asked yet, as keys; Flink 1 executes them.
         statements: Executes statements.
     """
 

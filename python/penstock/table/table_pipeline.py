@@ -47,6 +47,7 @@ class TablePipeline:
             ValidationException: The rows are not those of ``sql_query`` or ``from_path``, or the
                 target is a descriptor.
         """
+        self._environment.pipelines.pop(self, None)
         return compiled_insertions([self.statement], self._environment)
 
     def execute(self) -> TableResult:
@@ -56,6 +57,7 @@ class TablePipeline:
 
     def explain(self, *extra_details: int) -> str:
         """Return the plan as text."""
+        self._environment.pipelines.pop(self, None)
         return self._environment.explain_nodes([self.sink], extra_details)
 
     def print_explain(self, *extra_details: int) -> None:

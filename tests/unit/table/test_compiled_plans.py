@@ -130,6 +130,7 @@ def test_pipelines_and_statement_sets_of_sql_are_compiled(tables):
     ):
         with pytest.raises(ValidationException, match="compiled from SQL"):
             pipeline.compile_plan()
+    assert not tables.pipelines  # none is left for the `execute` of Flink 1
 
 
 def test_tables_of_the_program_are_refused(tables):
