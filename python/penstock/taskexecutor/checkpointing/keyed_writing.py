@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.handles import IncrementalKeyGroupsHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.network.events import CheckpointBarrier
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, LogBase
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
@@ -67,7 +68,7 @@ class KeyedWriting:
                 self._logged, self._configuration, self._task_name, **how
             )
 
-    def begin(self, barrier: CheckpointBarrier) -> Callable[[bytes], Any]:
+    def begin(self, barrier: CheckpointBarrier) -> Callable[[bytes], KeyedBase | LogBase | None]:
         """Begin a checkpoint and return a function from operator to base, or None."""
         is_full = _is_full(barrier)
         if barrier.kind.is_savepoint:

@@ -175,8 +175,9 @@ class AsyncWaitOperator(FunctionOperator):
         """Return the function's argument; the record stays for a timeout, retry or checkpoint."""
         return value if self.copier is None else self.copier.copied(value)
 
-    def _timed_out(self, value: object) -> Any:
-        return self.user_function.timeout(self._argument(value))
+    def _timed_out(self, value: object) -> Iterable[object]:
+        results: Iterable[object] = self.user_function.timeout(self._argument(value))
+        return results
 
     async def _invoke(self, value: object) -> object:
         """Call the function, and retry as the retry strategy says."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
 #: Seconds between two chances to interrupt a waiting task.
@@ -125,7 +125,7 @@ async def _outcome(function: Callable[..., object], *arguments: object) -> Outco
     return result, None
 
 
-async def _cancelled(tasks: set[Any]) -> None:
+async def _cancelled(tasks: Iterable[asyncio.Future[object]]) -> None:
     """Cancel tasks and wait until they have ended."""
     waiting = list(tasks)
     for task in waiting:

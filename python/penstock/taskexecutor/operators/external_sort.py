@@ -187,7 +187,7 @@ class ExternalSorter:
 class _Run:
     """Sorted records in a file."""
 
-    def __init__(self, io: Any) -> None:
+    def __init__(self, io: IOManager) -> None:
         self._io = io
         self._channel = io.create_channel()
         self._sizes: list[int] = []

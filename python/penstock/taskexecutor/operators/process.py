@@ -18,6 +18,8 @@ from penstock.taskexecutor.operators.function_timers import function_timers
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock._native.operators.procedure import Procedure
     from penstock.expressions.bytecode import Types
     from penstock.graph import operators
@@ -86,8 +88,8 @@ class PlainProcessOperator(ProcessOperator):
         self.output.emit_watermark(timestamp)
 
 
-def _process_element(function: object) -> Any:
-    process_element = getattr(function, "process_element", None)
+def _process_element(function: object) -> Callable[..., object]:
+    process_element: Callable[..., object] | None = getattr(function, "process_element", None)
     if process_element is None:
         msg = f"process() takes a function object with process_element, not {function!r}"
         raise InvalidProgramError(msg)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -118,7 +119,7 @@ class WatermarksOperator(TimestampsOperator):
     includes the last one, though the end of the input follows it at once.
     """
 
-    def __init__(self, context: OperatorContext, strategy: Any) -> None:
+    def __init__(self, context: OperatorContext, strategy: WatermarkStrategy) -> None:
         """Create the operator.
 
         Args:
@@ -129,7 +130,8 @@ class WatermarksOperator(TimestampsOperator):
         self.interval_ms = context.execution_config.get_auto_watermark_interval()
         self.processing_time = context.processing_time
         self.new_generator = strategy.create_watermark_generator
-        self.generator = self.new_generator()
+        generator: Any = self.new_generator()
+        self.generator = generator
         self.assigner = strategy.timestamp_assigner
         self.periodic = strategy.emits_periodically or strategy.idle_timeout_ms is not None
         self.idle_timeout_ms = strategy.idle_timeout_ms
@@ -140,7 +142,7 @@ class WatermarksOperator(TimestampsOperator):
         self.at_rest = False
         self.is_stopped = False
         if self.tracks_maximum:
-            self.max_timestamp = self.generator._max_timestamp
+            self.max_timestamp = generator._max_timestamp
 
     def open(self) -> None:
         """Open the operator."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import rocksdict
 
@@ -114,7 +114,7 @@ class Database:
         items: Iterator[tuple[bytes, bytes]] = self._rows.items(from_key=first)
         return items
 
-    def cursor(self) -> Any:
+    def cursor(self) -> rocksdict.RdictIter:
         """Return an iterator that can be moved: ``seek``, ``valid`` and ``key``."""
         return self._rows.iter()
 
@@ -132,7 +132,7 @@ class Database:
         self.check(cursor)
         return None
 
-    def check(self, cursor: Any) -> None:
+    def check(self, cursor: rocksdict.RdictIter) -> None:
         """Check that an invalid cursor has reached the end.
 
         Raises:
@@ -191,7 +191,7 @@ class ReadOnlyDatabase(Database):
         self._rows = _opened(directory, options, rocksdict.AccessType.read_only())
 
 
-def _opened(directory: str, options: object, access: object) -> Any:
+def _opened(directory: str, options: object, access: object) -> rocksdict.Rdict:
     try:
         return rocksdict.Rdict(directory, options, access_type=access)
     except Exception as error:

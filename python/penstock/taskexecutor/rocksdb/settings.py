@@ -139,7 +139,7 @@ class RocksDBSettings:
         )
         return replace(settings, **predefined)
 
-    def options(self, memory: SharedMemory | None) -> Any:
+    def options(self, memory: SharedMemory | None) -> rocksdict.Options:
         """Return RocksDB's options.
 
         Args:
@@ -180,7 +180,7 @@ class RocksDBSettings:
         options.set_block_based_table_factory(blocks)
         return options
 
-    def _set_compaction(self, options: Any) -> None:
+    def _set_compaction(self, options: rocksdict.Options) -> None:
         style = rocksdict.DBCompactionStyle
         if self.compaction_style == "UNIVERSAL":
             options.set_compaction_style(style.universal())

@@ -11,6 +11,7 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from penstock.common import watermark_strategy
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -21,7 +22,7 @@ class AlignedReader:
     def __init__(
         self,
         context: OperatorContext,
-        alignment: Any,
+        alignment: watermark_strategy.WatermarkAlignment,
         watermark: Callable[[], int],
         is_idle: Callable[[], bool],
     ) -> None:

@@ -23,6 +23,8 @@ from penstock.taskexecutor.time.quiet_time import QuietTime
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from penstock.common.watermark_generator import WatermarkGenerator
+    from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.datastream.output_tag import OutputTag
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -260,7 +262,7 @@ class ReaderOutputs(ReaderOutput):
     def __init__(
         self,
         context: OperatorContext,
-        strategy: Any,
+        strategy: WatermarkStrategy | None,
         output: Output,
         emitter: WatermarkEmitter | None = None,
     ) -> None:
@@ -272,7 +274,7 @@ class ReaderOutputs(ReaderOutput):
             output: Receives the records.
             emitter: Emits the reader's watermark; perhaps that of the source read before.
         """
-        self.strategy = strategy
+        self.strategy: Any = strategy
         self.output = output
         self.extract: Any = None
         self.giver: Any = None
@@ -301,9 +303,10 @@ class ReaderOutputs(ReaderOutput):
         last, self.last_at = self.last_at, None
         return last
 
-    def new_generator(self) -> Any:
+    def new_generator(self) -> WatermarkGenerator:
         """Return a watermark generator for one output."""
-        return self.strategy.create_watermark_generator()
+        generator: WatermarkGenerator = self.strategy.create_watermark_generator()
+        return generator
 
     @property
     def watermark(self) -> int:

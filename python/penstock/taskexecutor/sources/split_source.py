@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.datastream.functions.checkpointed import StateSnapshotContext
     from penstock.graph import operators
     from penstock.metrics.metricbase import MetricGroup
+    from penstock.rpc.messages import ToCoordinator
     from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -91,7 +92,7 @@ class _ReaderContext(SourceReaderContext):
 
 
 def send_to_coordinator(
-    context: OperatorContext, kind: Callable[..., Any], *fields: object
+    context: OperatorContext, kind: Callable[..., ToCoordinator], *fields: object
 ) -> None:
     """Send a source's message to its coordinator."""
     environment = context.environment

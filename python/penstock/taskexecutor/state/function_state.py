@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from penstock.datastream.functions.checkpointed import (
     StateInitializationContext,
@@ -18,7 +18,12 @@ from penstock.taskexecutor.state.raw_state import (
 
 if TYPE_CHECKING:
     from penstock.datastream.functions.runtime_context import KeyedStateStore
-    from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
+    from penstock.datastream.state import (
+        BroadcastState,
+        ListState,
+        ListStateDescriptor,
+        MapStateDescriptor,
+    )
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -30,26 +35,31 @@ class FunctionOperatorStateStore(OperatorStateStore):
         """Create a store of the operator state of ``context``."""
         self._context = context
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> Any:
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[object]:
         """Return a list that is split when the parallelism changes."""
         isolation = self._context.isolation
-        return self._context.operator_state.list_state(
+        state = self._context.operator_state.list_state(
             state_descriptor, isolation.of_list(state_descriptor), is_private=isolation.is_wanted
         )
+        return cast("ListState[object]", state)
 
-    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> Any:
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[object]:
         """Return a list that every subtask restores as a whole."""
         isolation = self._context.isolation
-        return self._context.operator_state.union_list_state(
+        state = self._context.operator_state.union_list_state(
             state_descriptor, isolation.of_list(state_descriptor), is_private=isolation.is_wanted
         )
+        return cast("ListState[object]", state)
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
+    def get_broadcast_state(
+        self, state_descriptor: MapStateDescriptor
+    ) -> BroadcastState[object, object]:
         """Return a map that has the same content in every subtask."""
         isolation = self._context.isolation
-        return self._context.operator_state.broadcast_state(
+        state = self._context.operator_state.broadcast_state(
             state_descriptor, isolation.of_map(state_descriptor), is_private=isolation.is_wanted
         )
+        return cast("BroadcastState[object, object]", state)
 
 
 class InitializationContext(StateInitializationContext):

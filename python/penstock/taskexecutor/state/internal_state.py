@@ -6,7 +6,7 @@ Public programs read it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidProgramError
 
@@ -19,8 +19,8 @@ class InternalValues:
 
     def __init__(
         self,
-        get: Callable[[], Iterable[Any]],
-        add: Callable[[Any], None],
+        get: Callable[[], Iterable[object]],
+        add: Callable[[object], None],
         clear: Callable[[], None],
     ) -> None:
         """Create a view of a state.
@@ -34,7 +34,7 @@ class InternalValues:
         self.add = add
         self.clear = clear
 
-    def read(self) -> Iterator[Any]:
+    def read(self) -> Iterator[object]:
         """Return an iterator over the values."""
         return iter(self._get())
 
@@ -43,7 +43,7 @@ class InternalValue:
     """The only value of a state: its value, fold or accumulator."""
 
     def __init__(
-        self, get: Callable[[], Any], put: Callable[[Any], None], clear: Callable[[], None]
+        self, get: Callable[[], object], put: Callable[[object], None], clear: Callable[[], None]
     ) -> None:
         """Create a view of a state.
 
@@ -56,12 +56,12 @@ class InternalValue:
         self._put = put
         self.clear = clear
 
-    def read(self) -> Iterator[Any]:
+    def read(self) -> Iterator[object]:
         """Return an iterator over the value, if there is one."""
         value = self._get()
         return iter(() if value is None else (value,))
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Set the value.
 
         Raises:

@@ -266,7 +266,7 @@ class OperatorContext:
     def _key_type(self) -> KeyType:
         return key_type_of(cast("Any", self.config.key_type))
 
-    def identity_of(self, key: object) -> Any:
+    def identity_of(self, key: object) -> object:
         """Return the identity of a key in state.
 
         Raises:

@@ -22,13 +22,18 @@ from penstock.taskexecutor.state.opened_states import OpenedStates
 
 if TYPE_CHECKING:
     from penstock.datastream.state import (
+        AggregatingState,
         AggregatingStateDescriptor,
         FoldingStateDescriptor,
+        ListState,
         ListStateDescriptor,
+        MapState,
         MapStateDescriptor,
         OperatorStateStore,
+        ReducingState,
         ReducingStateDescriptor,
         StateDescriptor,
+        ValueState,
         ValueStateDescriptor,
     )
     from penstock.taskexecutor.compiled import ValueCopier
@@ -146,25 +151,34 @@ class StreamingRuntimeContext(RuntimeContext):
     def _counter(self, name: str, kind: type[A]) -> A:
         return self._operator.accumulators.get_or_add(name, kind)  # type: ignore[no-any-return]
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> Any:
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[object]:
         """Return one value of the current key."""
-        return self._states.view("value", state_descriptor)
+        state: ValueState[object] = self._states.view("value", state_descriptor)
+        return state
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> Any:
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[object]:
         """Return a list of the current key."""
-        return self._states.view("list", state_descriptor)
+        state: ListState[object] = self._states.view("list", state_descriptor)
+        return state
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> Any:
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[object, object]:
         """Return a map of the current key."""
-        return self._states.view("map", state_descriptor)
+        state: MapState[object, object] = self._states.view("map", state_descriptor)
+        return state
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> Any:
+    def get_reducing_state(
+        self, state_descriptor: ReducingStateDescriptor
+    ) -> ReducingState[object]:
         """Return one value of the current key into which others are folded."""
-        return self._states.view("reducing", state_descriptor)
+        state: ReducingState[object] = self._states.view("reducing", state_descriptor)
+        return state
 
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> Any:
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[object, object]:
         """Return an accumulator of the current key with a view of its result."""
-        return self._states.view("aggregating", state_descriptor)
+        state: AggregatingState[object, object] = self._states.view("aggregating", state_descriptor)
+        return state
 
     def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> Any:
         """Return an accumulator of the current key into which values are folded."""

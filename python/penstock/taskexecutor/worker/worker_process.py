@@ -14,7 +14,7 @@ import select
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import penstock
 from penstock.dependencies.worker_environment import WorkerEnvironment
@@ -62,7 +62,7 @@ class WorkerProcess:
 
     def __init__(
         self,
-        launch: Mapping[str, Any],
+        launch: Mapping[str, object],
         *,
         python_path: Iterable[str] = (),
         environment: WorkerEnvironment | None = None,
@@ -150,7 +150,7 @@ def _process(
 
 
 def surroundings_of(
-    launch: Mapping[str, Any],
+    launch: Mapping[str, object],
     environment: WorkerEnvironment,
     python_path: Iterable[str] = (),
 ) -> Surroundings:

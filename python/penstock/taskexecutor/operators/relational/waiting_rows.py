@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
+    from penstock.taskexecutor.state.state_map import StateMap
+
 
 class WaitingRows:
     """Rows of each partition in keyed state, and the times at which partitions are due.
@@ -18,7 +21,7 @@ class WaitingRows:
         table: Lists of entries, by the text of the partition's key.
     """
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: StateMap | KeyedRows) -> None:
         self._table = table
         self._due: list[tuple[int, str]] = []
 
