@@ -168,6 +168,8 @@ def test_explain_shows_what_each_node_emits():
     [
         ("SELECT colour FROM orders", "colour"),
         ("SELECT idd FROM orders", "did you mean 'id'"),
+        ("SELECT ROW_NUMBER() FROM orders", "OVER clause is necessary"),
+        ("SELECT id, n FROM orders WHERE LAG(n) > 1", "OVER clause is necessary"),
         ("SELECT * FROM order_s", "did you mean 'orders'"),
         ("SELECT FROBNICATE(id) FROM orders", "FROBNICATE"),
         ("SELECT UPPR(k) FROM orders", "did you mean UPPER"),

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.table import types
 from penstock.table.errors import TableException, ValidationException, marked
+from penstock.table.functions.aggregates import find_aggregate
 from penstock.table.functions.casts import parse_date, parse_time, parse_timestamp
 from penstock.table.functions.logic import make_case, null
 from penstock.table.plan import expressions as e
@@ -391,13 +392,20 @@ class SqlExpressions:
         elif name.upper() == "COUNT" and not parts:
             raise ValidationException("COUNT takes at least one argument, or *")
         arguments = [self.bind(part) for part in parts]
-        return self.binder.call(
+        made = self.binder.call(
             name,
             arguments,
             is_distinct=is_distinct,
             is_windowed=is_windowed,
             path=tuple(name.split(".")),
         )
+        if isinstance(made, e.AggregateCall) and not is_windowed:
+            found = find_aggregate(made.function) if isinstance(made.function, str) else None
+            if found is not None and found.is_over_only:
+                raise ValidationException(
+                    f"OVER clause is necessary for window functions: {name.upper()} needs OVER (…)"
+                )
+        return made
 
     def _bind_filter(self, tree: exp.Filter) -> Expression:
         call = self.bind(tree.this)

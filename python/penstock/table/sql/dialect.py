@@ -134,11 +134,14 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
     # Lists ----------------------------------------------------------------------------------------
 
     def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
-        """Read a list, which must not end with a separator."""
-        start = self._index
-        made: list[Any] = super()._parse_csv(parse_method, sep)
-        if self._index > start and self._prev.token_type == sep:
-            self.raise_error("an expression is missing after the comma")
+        """Read a list, in which an item follows each separator."""
+        item = parse_method()
+        made = [] if item is None else [item]
+        while self._match(sep):
+            item = parse_method()
+            if item is None:
+                self.raise_error("an expression is missing after the comma")
+            made.append(item)
         return made
 
     def _parse_limit(self, *arguments: Any, **settings: Any) -> Any:
