@@ -30,7 +30,7 @@ from penstock.expressions.program import ARITHMETIC, COMPARISONS
 
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
-    from penstock.expressions.program import Program
+    from penstock.expressions.program import Instruction, Program
 
 _UNSUPPORTED: Final = frozenset({"**", "&", "|", "^", "<<", ">>", "invert", "list", "subscript"})
 
@@ -153,7 +153,7 @@ class ColumnProgram:
         """Evaluate the rows of a frame from an instruction on."""
         program = self._program
         while True:
-            operation, target, left, right, number = program.instructions[place]
+            operation, _, left, _, number = program.instructions[place]
             place += 1
             if operation == "return":
                 pieces.append((frame, frame.registers[left]))
@@ -186,7 +186,7 @@ class ColumnProgram:
                 assert staying is not None, "there is a row"
                 frame = staying
             else:
-                frame.registers[target] = self._value(frame, operation, left, right, number)
+                self._step(frame, program.instructions[place - 1])
 
     def _branches(self, frame: Frame, place: int, jumps: Any) -> int | None:
         """Evaluate both branches after a conditional jump for all rows, and join their values.
@@ -254,7 +254,7 @@ class ColumnProgram:
             exits: Receives the rows that jump there, with their registers.
         """
         while place < end:
-            operation, target, left, right, number = self._program.instructions[place]
+            operation, _, left, _, number = self._program.instructions[place]
             if operation.startswith("jump if"):
                 condition = _condition(operation, frame.registers[left])
                 if isinstance(condition, bool):
@@ -267,10 +267,19 @@ class ColumnProgram:
                 continue
             if operation not in _TOTAL:
                 raise _ApartError
-            frame.registers[target] = self._value(frame, operation, left, right, number)
+            self._step(frame, self._program.instructions[place])
             place += 1
         if place != end:
             raise _ApartError
+
+    def _step(self, frame: Frame, instruction: Instruction) -> None:
+        """Execute an instruction that does not jump."""
+        operation, target, left, right, number = instruction
+        if operation == "unpack":  # it has no result; the fields are read by others
+            if frame.width(frame.registers[left]) != number:
+                raise GivenUpError
+            return
+        frame.registers[target] = self._value(frame, operation, left, right, number)
 
     def _value(self, frame: Frame, operation: str, left: int, right: int, number: int) -> Any:
         """Return the value of an instruction."""
@@ -280,10 +289,6 @@ class ColumnProgram:
             if operation == "tuple":
                 return Tuple(items)
             return as_value(CALLS[registers[left][0]](*map(values_of, items)))
-        if operation == "unpack":
-            if frame.width(registers[left]) != number:
-                raise GivenUpError
-            return None
         if operation in ("cell", "global"):
             return _looked_up(operation, registers[left], registers.get(right))
         if operation == "move":

@@ -62,7 +62,14 @@ ROWS = [
     (-(2**52), 5, 2.25, "ünë", True),
 ]
 
+
+def unpacked(r):
+    a, b, x, s, f = r
+    return (a + b, x, s) if f else (a - b, x, s)
+
+
 LAMBDAS = [
+    unpacked,
     lambda r: r.a,
     lambda r: (r.a, r["b"], r[3]),
     lambda r: (r.a + r.b, r.a - 1, r.b * r.b, -r.a),
