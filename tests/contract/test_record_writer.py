@@ -14,6 +14,7 @@ from penstock.errors import (
     CancelTaskError,
     CorruptStreamError,
     IllegalStateError,
+    InvalidProgramError,
     SerializationError,
 )
 from penstock.network.data_type import DataType
@@ -222,6 +223,35 @@ def test_emits_past_the_selector(plane):
     chosen = [channels[0][8:], channels[1][4:], channels[2][4:]]
     assert all(elements == sorted(elements) != [] for elements in chosen)
     assert sorted(e for elements in chosen for e in elements) == [(n, MIN) for n in range(100, 400)]
+
+
+@pytest.mark.parametrize("length", [1, 1500])
+def test_selector_of_several_channels(plane, length):
+    """B-4: a partitioner may choose a channel, several, or none; also for records of many buffers.
+
+    Method: the record names its channels, and the longer ones exceed the buffers of 1,024 bytes.
+    """
+    exchange = Exchange(plane, "CUSTOM", 3, None, key_selector=lambda v: v[1], function=first)
+    choices = [0, [0, 2], (1,), [], [2, 1, 0], 2]
+    records = [("r" * length, choice) for choice in choices]
+    for timestamp, record in enumerate(records):
+        exchange.writer.emit(record, timestamp)
+    chosen = [[choice] if isinstance(choice, int) else choice for choice in choices]
+    assert exchange.writer.records_out == sum(map(len, chosen))
+    with pytest.raises(InvalidProgramError, match="names a channel twice"):
+        exchange.writer.emit(("none", [1, 1]))
+    with pytest.raises(InvalidProgramError, match="returned 3, which is none of the 3 channels"):
+        exchange.writer.emit(("none", [1, 3]))
+    assert exchange.finish() == [
+        [(record, n) for n, record in enumerate(records) if channel in chosen[n]]
+        for channel in range(3)
+    ]
+
+
+def first(key, num_channels):
+    """Choose the channels that the key names."""
+    assert num_channels == 3
+    return key
 
 
 def test_broadcast_record_shares_a_segment(plane):

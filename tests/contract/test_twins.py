@@ -38,7 +38,9 @@ CLASSES = [
 ]
 FUNCTIONS = ["codec_for", "identity_of", "key_hash", "key_of", "make_selector"]
 #: The native runtime overrides this one; the pure runtime inherits it, as its tests show.
-BATCHES_ARE_NATIVE = {"collect_all", "collect_batch"}
+BATCHES_ARE_NATIVE = {"collect_batch"}
+#: Errors of a conversion or of a short file, whose texts are those of each runtime's library.
+CONVERSIONS = (BufferError, EOFError, OverflowError, TypeError)
 
 
 def public_members(cls):
@@ -126,18 +128,23 @@ def test_functions(name):
 
 
 def outcome(call):
-    """Return the type of a result, down to the elements of a container, or of an exception."""
+    """Return the type of a result, down to the elements of a container, or an exception."""
     try:
         return kinds(call())
-    except Exception as error:
+    except CONVERSIONS as error:
         return "raises", type(error)
+    except OSError as error:
+        return "raises", type(error), error.errno, error.filename is None
+    except Exception as error:
+        return "raises", type(error), str(error)
 
 
 def kinds(value):
     if isinstance(value, (tuple, list)):
         return type(value), [kinds(each) for each in value]
     if type(value).__module__.startswith("penstock"):
-        return type(value).__name__
+        # The slice of a pure buffer is a class of its own.
+        return type(value).__name__.replace("BufferSlice", "Buffer")
     if isinstance(value, memoryview):
         return memoryview, value.format, value.readonly, bytes(value)
     return type(value), value if isinstance(value, (bytes, bool, int)) else None

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use crate::file_requests::{FileAccess, Requests};
+use crate::file_requests::{FileAccess, Requests, ends_inside};
 use crate::io_manager::{ChannelId, IoManager};
 use crate::sync::{Arc, Mutex, lock};
 use crate::unique_buffer::UniqueBuffer;
@@ -154,7 +154,8 @@ impl BlockChannelReader {
     pub fn read_block(&self, block: UniqueBuffer) -> io::Result<()> {
         self.blocks.run(block, |file, block| {
             let capacity = block.capacity();
-            file.read_exact(block.as_mut_slice())?;
+            file.read_exact(block.as_mut_slice())
+                .map_err(|error| ends_inside("block", error))?;
             block
                 .set_size(capacity)
                 .map_err(|error| io::Error::other(error.to_string()))
@@ -206,16 +207,19 @@ impl BulkBlockChannelReader {
     ///
     /// # Errors
     ///
-    /// The error of the operating system.
+    /// The error of the operating system, or of an earlier request, after which the file is removed.
     pub fn open(
         manager: &IoManager,
         channel: ChannelId,
         access: FileAccess,
-        blocks: Vec<UniqueBuffer>,
+        blocks: impl IntoIterator<Item = UniqueBuffer>,
     ) -> io::Result<Self> {
         let reader = BlockChannelReader::open(manager, channel, access)?;
         for block in blocks {
-            reader.read_block(block)?;
+            if let Err(error) = reader.read_block(block) {
+                // The file is removed as at the end; this error is the first one.
+                return reader.close_and_delete().and(Err(error));
+            }
         }
         Ok(Self { reader })
     }

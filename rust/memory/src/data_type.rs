@@ -61,6 +61,25 @@ impl DataType {
         self as u8
     }
 
+    /// Returns Flink's name of the kind, for messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::DataBuffer => "DATA_BUFFER",
+            Self::EventBuffer => "EVENT_BUFFER",
+            Self::PrioritizedEventBuffer => "PRIORITIZED_EVENT_BUFFER",
+            Self::AlignedCheckpointBarrier => "ALIGNED_CHECKPOINT_BARRIER",
+            Self::TimeoutableAlignedCheckpointBarrier => "TIMEOUTABLE_ALIGNED_CHECKPOINT_BARRIER",
+            Self::RecoveryCompletion => "RECOVERY_COMPLETION",
+            Self::EndOfSegment => "END_OF_SEGMENT",
+            Self::DataBufferWithClearEnd => "DATA_BUFFER_WITH_CLEAR_END",
+            Self::EndOfData => "END_OF_DATA",
+            Self::EndOfPartition => "END_OF_PARTITION",
+            Self::RecoveryMetadata => "RECOVERY_METADATA",
+        }
+    }
+
     /// Returns whether it carries records.
     #[must_use]
     pub const fn is_buffer(self) -> bool {

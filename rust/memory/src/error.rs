@@ -33,7 +33,7 @@ impl fmt::Display for BufferError {
             } => {
                 write!(
                     f,
-                    "bytes {index}..+{length} are outside of a buffer of {size} bytes"
+                    "{length} bytes at {index} are outside of a buffer of {size} bytes"
                 )
             }
             Self::Compressed => f.write_str("a compressed buffer cannot be sliced"),
@@ -179,7 +179,7 @@ impl fmt::Display for SegmentError {
                 length,
                 size,
             } => {
-                write!(f, "bytes {index}..+{length} are outside of {size} bytes")
+                write!(f, "{length} bytes at {index} are outside of {size} bytes")
             }
             Self::Overflow => f.write_str("the target has too little room"),
             Self::Underflow => f.write_str("the source has too few bytes"),

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 
 use crate::buffer::Buffer;
 use crate::data_type::DataType;
-use crate::file_requests::{FileAccess, Requests};
+use crate::file_requests::{FileAccess, Requests, ends_inside};
 use crate::io_manager::{ChannelId, IoManager};
 use crate::sync::{Arc, Mutex, lock};
 use crate::unique_buffer::UniqueBuffer;
@@ -176,7 +176,8 @@ fn read_buffer(file: &mut File, mut target: UniqueBuffer) -> io::Result<Option<B
     if file.read(&mut header[..1])? == 0 {
         return Ok(None);
     }
-    file.read_exact(&mut header[1..])?;
+    file.read_exact(&mut header[1..])
+        .map_err(|error| ends_inside("header", error))?;
     let [a, b, c, d, ordinal] = header;
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     let data_type =
@@ -184,6 +185,7 @@ fn read_buffer(file: &mut File, mut target: UniqueBuffer) -> io::Result<Option<B
     target
         .set_size(length)
         .map_err(|_| corrupt("the stored buffer is larger than its target"))?;
-    file.read_exact(&mut target.as_mut_slice()[..length])?;
+    file.read_exact(&mut target.as_mut_slice()[..length])
+        .map_err(|error| ends_inside("buffer", error))?;
     Ok(Some(target.into_buffer(data_type)))
 }

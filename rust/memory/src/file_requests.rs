@@ -60,6 +60,16 @@ impl Requests {
     }
 }
 
+/// Returns an error of a read that says what the end of the file has cut off.
+pub(crate) fn ends_inside(what: &str, error: io::Error) -> io::Error {
+    match error.kind() {
+        kind @ io::ErrorKind::UnexpectedEof => {
+            io::Error::new(kind, format!("the file ends inside a {what}"))
+        }
+        _ => error,
+    }
+}
+
 #[derive(Default)]
 struct Pending {
     state: Mutex<State>,
@@ -96,7 +106,10 @@ impl Pending {
     /// Returns the stored error, to every caller.
     fn error(&self) -> io::Result<()> {
         match &lock(&self.state).error {
-            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            Some(error) => Err(match error.raw_os_error() {
+                Some(number) => io::Error::from_raw_os_error(number),
+                None => io::Error::new(error.kind(), error.to_string()),
+            }),
             None => Ok(()),
         }
     }

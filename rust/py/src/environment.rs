@@ -12,6 +12,7 @@ use penstock_network::{
     wire::Compression,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::{exception, network_error};
 use crate::input_gate::InputGate;
@@ -22,7 +23,7 @@ const PARTITION_ID_BYTES: usize = 60;
 
 /// A channel as Python describes it: partition id, subpartition, and the producer's host and port,
 /// or None if the producer is local.
-type ChannelSpec = (Vec<u8>, i64, Option<(String, u16)>);
+type ChannelSpec<'py> = (Bound<'py, PyBytes>, i64, Option<(String, u16)>);
 
 /// The network side of one TaskExecutor: its buffer pool, port, partitions and gates.
 #[pyclass(frozen, module = "penstock._core")]
@@ -244,10 +245,14 @@ impl NetworkEnvironment {
     }
 
     /// Creates a gate and takes its buffers; `request_partitions` requests its partitions.
-    fn create_input_gate(&self, py: Python<'_>, channels: Vec<ChannelSpec>) -> PyResult<InputGate> {
+    fn create_input_gate(
+        &self,
+        py: Python<'_>,
+        channels: Vec<ChannelSpec<'_>>,
+    ) -> PyResult<InputGate> {
         let mut descriptors = Vec::with_capacity(channels.len());
         for (partition_id, subpartition, address) in channels {
-            let partition_id = checked_id(py, &partition_id)?;
+            let partition_id = checked_id(py, partition_id.as_bytes())?;
             let subpartition = checked(py, "subpartition", subpartition, 0)? as usize;
             let location = match address {
                 None => ChannelLocation::Local,

@@ -4,9 +4,11 @@
 //! use.  Both here and through the C function table, an error of the data plane crosses to Python as
 //! the number of its code.
 
+use std::path::Path;
+
 use penstock_memory::{PoolError, SegmentError};
 use penstock_network::Error;
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 /// Creates an exception of the class `name` of `penstock.errors`.
@@ -48,6 +50,16 @@ pub(crate) fn pool_error(py: Python<'_>, error: &PoolError) -> PyErr {
         | PoolError::Interrupted
         | PoolError::PoolsRemain { .. } => exception(py, "IllegalStateError", &message),
     }
+}
+
+/// The exception for an error of the operating system at a file, as Python itself raises it.
+pub(crate) fn os_error(error: std::io::Error, path: &Path) -> PyErr {
+    let Some(number) = error.raw_os_error() else {
+        return error.into();
+    };
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    PyOSError::new_err((number, text.to_owned(), path.as_os_str().to_owned()))
 }
 
 /// The exception for an error of a memory segment.

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 use crate::capi::timeout;
 use crate::errors::{exception, network_error};
 use crate::handles::GateHandle;
+use crate::legacy::records::owned;
 use crate::waiting::interruptibly_detached;
 
 /// Name of the capsules that hold a `GateHandle`.
@@ -166,7 +167,13 @@ impl InputGate {
     }
 
     /// Queues the restored in-flight data of a channel before everything that will arrive.
-    fn recover(&self, py: Python<'_>, channel: i64, buffers: Vec<Vec<u8>>) -> PyResult<()> {
+    fn recover(
+        &self,
+        py: Python<'_>,
+        channel: i64,
+        buffers: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let buffers = owned(&buffers)?;
         let channel = self.channel(py, channel)?;
         py.detach(|| self.gate.recover(channel, &buffers))
             .map_err(|error| network_error(py, &error))

@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyWeakrefMethods, PyWeakrefReference};
 use crate::capi::event_type;
 use crate::errors::{exception, network_error};
 use crate::handles::PartitionHandle;
+use crate::legacy::records::owned;
 use crate::waiting::{at_most, interruptibly};
 
 /// The output of one subtask for all consumers of one exchange.
@@ -180,9 +181,18 @@ impl ResultPartition {
     }
 
     /// Queues the restored in-flight data of a subpartition before everything written later.
-    fn recover(&self, py: Python<'_>, subpartition: i64, buffers: Vec<Vec<u8>>) -> PyResult<()> {
-        // No subpartition has an index that does not fit.
-        let subpartition = usize::try_from(subpartition).unwrap_or(usize::MAX);
+    fn recover(
+        &self,
+        py: Python<'_>,
+        subpartition: i64,
+        buffers: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let buffers = owned(&buffers)?;
+        let subpartition = usize::try_from(subpartition).map_err(|_| {
+            let count = self.partition.num_subpartitions();
+            let message = format!("subpartition {subpartition} of a partition with {count}");
+            exception(py, "IllegalStateError", &message)
+        })?;
         py.detach(|| self.partition.recover(subpartition, &buffers))
             .map_err(|error| network_error(py, &error))
     }

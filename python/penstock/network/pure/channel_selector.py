@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group, operator_index
+from penstock.network.pure.arguments import truncated
 from penstock.serialization.key_types import UNDECLARED, KeyType, exact_type
 from penstock.serialization.pure.key_hash import key_hash
 
@@ -188,6 +189,7 @@ def make_selector(
     Raises:
         ValueError: an unknown kind, or a required argument is missing.
     """
+    num_channels, max_parallelism = truncated(num_channels, 32), truncated(max_parallelism, 32)
     if num_channels < 1:
         raise ValueError(f"{num_channels} channels")
     match kind:

@@ -6,9 +6,22 @@ import logging
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
-from penstock.errors import ConfigurationError, IllegalStateError, PartitionConnectionError
+from penstock.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    NetworkError,
+    PartitionConnectionError,
+)
+from penstock.network.pure.arguments import (
+    boolean,
+    exact_bytes,
+    integer,
+    integers,
+    items_of,
+    text,
+)
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES
 from penstock.network.pure.gate.buffer_manager import BufferManager
 from penstock.network.pure.gate.input_gate import InputGate
@@ -46,6 +59,7 @@ MAX_OVERDRAFT_BUFFERS = 20
 """Buffers that a partition may use beyond its pool to complete a record."""
 
 _MAX_NUMBER = 2**31 - 1
+_TOO_MANY_SUBPARTITIONS = 2**32 - 1
 _PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED", "BLOCKING")
 ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
 
@@ -78,46 +92,62 @@ class NetworkEnvironment:
         temp_directories: Sequence[str | PathLike[str]] = (),
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
+        text(executor_id)
+        exact_bytes(token)
+        text(bind_host)
+        same_host_path = boolean(same_host_path)
+        text(compression_codec)
+        items_of(temp_directories)
+        directories = tuple(os.fspath(directory) for directory in temp_directories)
+        integer(spill_threshold_bytes)
+        if debloat_target_ms is not None:
+            integer(debloat_target_ms)
+        if tls_identity is not None and not isinstance(tls_identity, tuple):
+            raise TypeError(f"{type(tls_identity).__name__!r} object is not a tuple")
         if not token:
             raise ConfigurationError(
                 "token is empty; executors of a job prove by it that they belong to it"
             )
-        _check("num_segments", num_segments, 1)
-        _check("segment_size", segment_size, 1)
-        _check("exclusive_buffers_per_channel", exclusive_buffers_per_channel, 0)
-        _check("floating_buffers_per_gate", floating_buffers_per_gate, 1)
-        _check("request_timeout_ms", request_timeout_ms, 1)
-        _check("partition_request_timeout_ms", partition_request_timeout_ms, 0)
-        _check("connect_timeout_ms", connect_timeout_ms, 0)
-        _check("handshake_timeout_ms", handshake_timeout_ms, 0)
-        _check("debloat_threshold_percent", debloat_threshold_percent, 0)
-        _check("debloat_samples", debloat_samples, 1)
-        _check("min_segment_size", min_segment_size, 1)
-        _check("starting_segment_size", starting_segment_size, 0)
-        _check("spill_threshold_bytes", spill_threshold_bytes, 0)
+        segment_size = _checked("segment_size", segment_size, 1)
+        min_segment_size = _checked("min_segment_size", min_segment_size, 1)
         compress = _is_compressing(compression_codec)
-        tls = TlsContexts(*tls_identity) if tls_identity is not None else None
-        self.executor_id = executor_id
-        self._exclusive = exclusive_buffers_per_channel
-        self._floating = floating_buffers_per_gate
-        self._partition_request_timeout_ms = partition_request_timeout_ms
+        if debloat_target_ms is not None and min_segment_size > segment_size:
+            raise ConfigurationError(
+                f"debloated buffers of at least {min_segment_size} bytes in segments of "
+                f"{segment_size}"
+            )
+        starting_segment_size = _checked("starting_segment_size", starting_segment_size, 0)
+        threshold = _checked("debloat_threshold_percent", debloat_threshold_percent, 0)
+        debloat_samples = _checked("debloat_samples", debloat_samples, 1)
         self._debloat: DebloatOptions | None = None
         if debloat_target_ms is not None:
-            _check("debloat_target_ms", debloat_target_ms, 0)
-            if min_segment_size > segment_size:
-                raise ConfigurationError(
-                    f"debloated buffers of at least {min_segment_size} bytes in segments of "
-                    f"{segment_size}"
-                )
             self._debloat = DebloatOptions(
-                debloat_target_ms,
+                _checked("debloat_target_ms", debloat_target_ms, 0),
                 min_segment_size,
                 segment_size,
                 starting_segment_size,
-                debloat_threshold_percent,
+                threshold,
                 debloat_samples,
             )
-        self._temp_directories = tuple(os.fspath(directory) for directory in temp_directories)
+        num_segments = _checked("num_segments", num_segments, 1)
+        exclusive = _checked("exclusive_buffers_per_channel", exclusive_buffers_per_channel, 0)
+        floating = _checked("floating_buffers_per_gate", floating_buffers_per_gate, 1)
+        request_timeout_ms = _checked("request_timeout_ms", request_timeout_ms, 1)
+        partition_request_timeout_ms = _checked(
+            "partition_request_timeout_ms", partition_request_timeout_ms, 0
+        )
+        connect_timeout_ms = _checked("connect_timeout_ms", connect_timeout_ms, 0)
+        handshake_timeout_ms = _checked("handshake_timeout_ms", handshake_timeout_ms, 0)
+        spill_threshold_bytes = _checked("spill_threshold_bytes", spill_threshold_bytes, 0)
+        tls = None
+        if tls_identity is not None:
+            certificate, private_key = tls_identity
+            tls = TlsContexts(exact_bytes(certificate), exact_bytes(private_key))
+        self.executor_id = executor_id
+        self._exclusive = exclusive
+        self._floating = floating
+        self._partition_request_timeout_ms = partition_request_timeout_ms
+        self._temp_directories = directories
         self._spill_threshold_bytes = spill_threshold_bytes
         self._pool = self._make_pool(
             num_segments, segment_size, request_timeout_ms, same_host_path=same_host_path
@@ -140,10 +170,10 @@ class NetworkEnvironment:
                 tls=tls,
                 compress=compress,
             )
-        except OSError:
+        except OSError as error:
             self._loop.close(lambda: None)
             self._pool.destroy()
-            raise
+            raise NetworkError(f"opening the data port on {bind_host}: {error.strerror}") from error
         self._connections = ConnectionManager(
             self._loop,
             token,
@@ -207,17 +237,23 @@ class NetworkEnvironment:
                 closed.
             NetworkError: no file can be created for a blocking partition.
         """
+        exact_bytes(partition_id)
+        num_subpartitions = integer(num_subpartitions)
+        text(partition_type)
+        flush_timeout_ms, managed_bytes = integers(flush_timeout_ms, managed_bytes)
+        if flush_timeout_ms < -1:
+            raise ConfigurationError(f"flush timeout of {flush_timeout_ms} ms; -1 means never")
         _check_partition_id(partition_id)
-        self._check_open()
+        managed_bytes = _checked("managed_bytes", managed_bytes, 0)
         if partition_type not in _PARTITION_TYPES:
             raise ConfigurationError(
                 f"result partition type {partition_type!r}; known are {', '.join(_PARTITION_TYPES)}"
             )
+        self._check_open()
         if num_subpartitions < 1:
             raise IllegalStateError("a partition without subpartitions")
-        if flush_timeout_ms < -1:
-            raise ConfigurationError(f"flush timeout of {flush_timeout_ms} ms; -1 means never")
-        _check("managed_bytes", managed_bytes, 0)
+        if num_subpartitions >= _TOO_MANY_SUBPARTITIONS:
+            raise IllegalStateError(f"{num_subpartitions} subpartitions are too many")
         stored = None
         if partition_type == "BLOCKING":
             segment_bytes = self._pool._segment_size
@@ -264,16 +300,22 @@ class NetworkEnvironment:
             InsufficientBuffersError: the buffers of its channels cannot be guaranteed.
             IllegalStateError: there are no channels, or the environment is closed.
         """
-        self._check_open()
-        if not channels:
-            raise IllegalStateError("a gate without channels")
-        for partition_id, subpartition, _ in channels:
+        items_of(channels)
+        specs = [_channel_spec(spec) for spec in channels]
+        for partition_id, subpartition, _ in specs:
             _check_partition_id(partition_id)
-            _check("subpartition", subpartition, 0)
+            _checked("subpartition", subpartition, 0)
+        specs = [
+            (partition_id, subpartition, None if address is None else _resolve(address))
+            for partition_id, subpartition, address in specs
+        ]
+        self._check_open()
+        if not specs:
+            raise IllegalStateError("a gate without channels")
         pool = self._pool.create_buffer_pool(1, max(1, self._floating))
         self._warn_of_usage()
         gate = SingleInputGate(
-            len(channels),
+            len(specs),
             pool,
             debloating=GateDebloating(self._debloat) if self._debloat is not None else None,
             temp_directories=self._temp_directories,
@@ -283,7 +325,7 @@ class NetworkEnvironment:
         try:
             # A channel without exclusive buffers could never receive data otherwise.
             pool.reserve_segments(1)
-            for index, (partition_id, subpartition, address) in enumerate(channels):
+            for index, (partition_id, subpartition, address) in enumerate(specs):
                 gate.channels.append(
                     self._create_channel(gate, pool, index, partition_id, subpartition, address)
                 )
@@ -313,7 +355,7 @@ class NetworkEnvironment:
             partition_id,
             subpartition,
             address,
-            self._connections.client_for(_resolve(address)),
+            self._connections.client_for(address),
             self._exclusive,
         )
         buffers = BufferManager(self._pool, pool, channel.notify_credit)
@@ -336,10 +378,11 @@ class NetworkEnvironment:
             IllegalStateError: there are no gates, a union is among them, a gate is in a union
                 already, or the environment is closed.
         """
-        self._check_open()
+        items_of(gates)
         for gate in gates:
             if not isinstance(gate, InputGate):
                 raise TypeError("a union is made of gates of one runtime")
+        self._check_open()
         return UnionInputGate(gates, self._temp_directories, self._spill_threshold_bytes)
 
     # -- end ------------------------------------------------------------------------------
@@ -371,7 +414,7 @@ class NetworkEnvironment:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise IllegalStateError(f"the network environment of {self.executor_id} is closed")
+            raise IllegalStateError("the network environment is closed")
 
     def _warn_of_usage(self) -> None:
         """Log when the demand for segments exceeds the pool, and when it no longer does."""
@@ -379,10 +422,27 @@ class NetworkEnvironment:
             logger.warning(text)
 
 
-def _check(name: str, value: int, least: int) -> None:
-    """Reject a number out of its range."""
-    if not least <= value <= _MAX_NUMBER:
-        raise ConfigurationError(f"{name} is {value}; it can be {least} to {_MAX_NUMBER}")
+def _checked(name: str, value: SupportsIndex, least: int) -> int:
+    """Return a number, or reject it if it is out of its range."""
+    number = integer(value)
+    if not least <= number <= _MAX_NUMBER:
+        raise ConfigurationError(f"{name} is {number}; it can be {least} to {_MAX_NUMBER}")
+    return number
+
+
+def _channel_spec(spec: ChannelSpec) -> ChannelSpec:
+    """Return the parts of a channel's description, if they are of the right types."""
+    if not isinstance(spec, tuple):
+        raise TypeError(f"{type(spec).__name__!r} object is not an instance of 'tuple'")
+    partition_id, subpartition, address = spec
+    if address is not None:
+        if not isinstance(address, tuple):
+            raise TypeError(f"{type(address).__name__!r} object is not an instance of 'tuple'")
+        host, port = address
+        address = text(host), integer(port)
+        if not 0 <= address[1] < 1 << 16:
+            raise OverflowError(f"port {port} has more than 16 bits")
+    return exact_bytes(partition_id), integer(subpartition), address
 
 
 def _is_compressing(codec: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
+from penstock.network.pure.arguments import truncated
 from penstock.network.pure.gate.input_gate import DATA, END_OF_INPUT, EVENT
 from penstock.network.stream_element import (
     IDLE,
@@ -82,7 +83,7 @@ class StreamInputProcessor:
             NetworkError: a channel failed.
             CancelTaskError: the gate was closed.
         """
-        kind, channel, data_type, parts = self.gate._next_records(timeout_ms)
+        kind, channel, data_type, parts = self.gate._next_records(truncated(timeout_ms))
         if kind == DATA:
             codec, target = self.codecs[channel], self.inputs[channel]
             gate = self.gate
@@ -127,6 +128,7 @@ class StreamInputProcessor:
         Raises:
             IllegalStateError: there is no such channel.
         """
+        channel = truncated(channel, 32)
         begun = self.gate.unconsumed(channel)
         if channel != self._rest_channel:
             return begun

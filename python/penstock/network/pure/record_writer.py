@@ -1,9 +1,11 @@
 """Writes an operator's elements to the subpartitions of an exchange, in plain Python (M10, M13)."""
 
 import random
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SerializationError
+from penstock.network.pure import arguments
 from penstock.network.pure.channel_selector import ALL_CHANNELS, ChannelSelector
 from penstock.network.stream_element import (
     MIN_TIMESTAMP,
@@ -61,19 +63,28 @@ class RecordWriter(Output):
             SerializationError: the value is not of the declared type.
             CancelTaskError: the partition was released.
         """
+        timestamp = arguments.truncated(timestamp)
         self._write(self.selector.select(value), value, timestamp)
+
+    def collect_all(self, values: Iterable[object], timestamp: int) -> None:
+        """Write records of one timestamp, each before the next is requested."""
+        timestamp = arguments.truncated(timestamp)
+        for value in values:
+            self.collect(value, timestamp)
 
     def emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
         """Write as :meth:`collect`, by default a record without a timestamp."""
+        timestamp = arguments.truncated(timestamp)
         self._write(self.selector.select(value), value, timestamp)
 
     def broadcast_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
         """Write a record to every channel, whatever the selector; it is serialized once."""
-        self._write(ALL_CHANNELS, value, timestamp)
+        self._write(ALL_CHANNELS, value, arguments.truncated(timestamp))
 
     def random_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
         """Write a record to a channel chosen at random."""
-        self._write(random.randrange(self.num_channels), value, timestamp)
+        channel = random.randrange(self.num_channels)
+        self._write(channel, value, arguments.truncated(timestamp))
 
     def _write(self, channel: int | list[int], value: Any, timestamp: int) -> None:
         if isinstance(channel, list):
@@ -96,8 +107,8 @@ class RecordWriter(Output):
 
     def emit_watermark(self, timestamp: int) -> None:
         """Write a watermark to every channel."""
-        self.last_watermark = timestamp
-        self._broadcast(encode_watermark(timestamp))
+        self.last_watermark = arguments.truncated(timestamp)
+        self._broadcast(encode_watermark(self.last_watermark))
 
     def emit_status(self, idle: bool) -> None:
         """Write to every channel that this stream became idle or active."""
@@ -109,6 +120,7 @@ class RecordWriter(Output):
 
     def emit_internal_watermark(self, timestamp: int) -> None:
         """Write to every channel a watermark that names its subpartition."""
+        timestamp = arguments.truncated(timestamp)
         for channel in range(self.num_channels):
             payload = encode_internal_watermark(timestamp, channel)
             framed = I32.pack(len(payload)) + payload
@@ -119,18 +131,23 @@ class RecordWriter(Output):
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
         """Write a latency marker to a channel chosen at random."""
-        payload = encode_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
+        payload = encode_latency_marker(
+            arguments.truncated(marked_time),
+            arguments.truncated(operator_id_lower),
+            arguments.truncated(operator_id_upper),
+            arguments.truncated(subtask, 32),
+        )
         framed = I32.pack(len(payload)) + payload
         self.partition._append_framed(random.randrange(self.num_channels), framed)
         self.bytes_out += len(framed)
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
         """Send a serialized event to every channel, after everything written so far."""
-        self.partition.broadcast_event(event, data_type)
+        self.partition.broadcast_event(event, arguments.truncated(data_type, 32))
 
     def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
         """Send an event with priority ahead of the queue; return the data it overtakes."""
-        return self.partition.overtake(event, data_type)
+        return self.partition.overtake(event, arguments.truncated(data_type, 32))
 
     def flush(self) -> None:
         """Make everything that was written readable."""

@@ -212,6 +212,15 @@ struct State {
     released: Option<Released>,
     listeners: Vec<Arc<dyn AvailabilityListener>>,
     total_bytes: u64,
+    /// Buffers that were in the index when it was dropped.
+    dropped_buffers: u64,
+}
+
+impl State {
+    /// Returns the buffers in the file.
+    fn indexed(&self) -> &[Extent] {
+        self.published.as_deref().unwrap_or(&self.extents)
+    }
 }
 
 /// A blocking subpartition.
@@ -246,6 +255,7 @@ impl BlockingSubpartition {
                 released: None,
                 listeners: Vec::new(),
                 total_bytes: 0,
+                dropped_buffers: 0,
             }),
         }
     }
@@ -325,6 +335,7 @@ impl BlockingSubpartition {
             return;
         }
         state.released = Some(why);
+        state.dropped_buffers = state.indexed().len() as u64;
         state.published = None;
         state.extents = Vec::new();
         let pending = std::mem::take(&mut state.pending);
@@ -349,8 +360,8 @@ impl BlockingSubpartition {
     /// Returns the number of buffers written and bytes read since the start.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let state = self.state.lock();
-        let written = state.published.as_deref().unwrap_or(&state.extents).len();
-        (written as u64, state.total_bytes)
+        let written = state.indexed().len() as u64 + state.dropped_buffers;
+        (written, state.total_bytes)
     }
 }
 

@@ -47,7 +47,7 @@ impl PartitionType {
             "PIPELINED_BOUNDED" => Ok(Self::PipelinedBounded),
             "BLOCKING" => Ok(Self::Blocking { managed_bytes }),
             other => Err(Error::IllegalState(format!(
-                "no result partition of type {other:?}"
+                "result partition type '{other}'; known are PIPELINED, PIPELINED_BOUNDED, BLOCKING"
             ))),
         }
     }
@@ -216,7 +216,8 @@ impl ResultPartition {
     pub fn broadcast_event(&self, event: &[u8], data_type: DataType) -> Result<()> {
         if !data_type.is_event() || data_type == DataType::EndOfPartition {
             return Err(Error::IllegalState(format!(
-                "{data_type:?} is not for broadcast_event"
+                "{} is not for broadcast_event",
+                data_type.name()
             )));
         }
         check_event_size(event)?;
@@ -324,7 +325,7 @@ impl ResultPartition {
         Ok(overtaken.into_iter().map(contents).collect())
     }
 
-    /// Sends `EndOfPartition` to every subpartition; nothing can be written afterwards.
+    /// Sends `EndOfPartition` to every subpartition and returns the free segments of the pool.
     ///
     /// # Errors
     /// `IllegalState` if repeated.
@@ -341,6 +342,8 @@ impl ResultPartition {
         self.check_written(&mut writer)?;
         if self.shared.is_blocking() {
             self.shared.publish();
+        } else {
+            self.shared.pool.lazy_destroy();
         }
         Ok(())
     }
@@ -406,9 +409,8 @@ impl ResultPartition {
     /// Returns the number of buffers and events that wait in the subpartitions.
     #[must_use]
     pub fn buffers_queued(&self) -> usize {
-        self.shared
-            .subpartitions
-            .iter()
+        let subpartitions = self.shared.subpartitions.iter();
+        subpartitions
             .map(|subpartition| subpartition.queued())
             .sum()
     }
@@ -457,16 +459,15 @@ impl ResultPartition {
             return Err(self.no_such(index));
         }
         let mut writer = self.writer.lock();
-        let published = writer.finished && self.shared.is_blocking();
-        if self.shared.pool.is_destroyed() && !published {
-            writer.builders.clear();
-            return Err(Error::CancelTask(
-                "the result partition was released".into(),
-            ));
-        }
         if writer.finished {
             return Err(Error::IllegalState(
                 "the result partition is finished".into(),
+            ));
+        }
+        if self.shared.pool.is_destroyed() {
+            writer.builders.clear();
+            return Err(Error::CancelTask(
+                "the result partition was released".into(),
             ));
         }
         writer.thread = Some(std::thread::current().id());
@@ -552,12 +553,12 @@ impl ResultPartition {
 
     /// Fails a blocking partition with a write error: it must not be read in part.
     fn check_written(&self, writer: &mut Writer) -> Result<()> {
-        let Some(error) = self.shared.write_error() else {
-            return Ok(());
-        };
-        self.shared.release(&Released::Failed(error.to_string()));
-        writer.builders.clear();
-        Err(error)
+        if let Some(error) = self.shared.write_error() {
+            self.shared.release(&Released::Failed(error.to_string()));
+            writer.builders.clear();
+            return Err(error);
+        }
+        Ok(())
     }
 
     /// Recycles the open buffers unless another thread may be writing into them.
@@ -575,7 +576,8 @@ impl ResultPartition {
 fn check_priority_event(event: &[u8], data_type: DataType) -> Result<()> {
     if !data_type.has_priority() {
         return Err(Error::IllegalState(format!(
-            "{data_type:?} overtakes nothing"
+            "{} overtakes nothing",
+            data_type.name()
         )));
     }
     check_event_size(event)

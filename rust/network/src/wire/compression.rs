@@ -28,7 +28,7 @@ impl Compression {
             "none" => Ok(Self::None),
             "lz4" => Ok(Self::Lz4),
             _ => Err(Error::IllegalState(format!(
-                "no compression codec {name:?}; known are none and lz4"
+                "no compression codec '{name}'; known are none and lz4"
             ))),
         }
     }

@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 pub(crate) use self::buffer::Buffer;
+use super::records::contents;
 use crate::errors::exception;
 
 /// A value that `recycle` or `close` drops, without the GIL as the drop may wake a listener.
@@ -205,7 +206,8 @@ impl BufferConsumer {
 impl BufferConsumer {
     /// Creates the finished consumer of an event.
     #[staticmethod]
-    fn of_event(event: Vec<u8>, data_type: i64) -> PyResult<Self> {
+    fn of_event(event: &Bound<'_, PyAny>, data_type: i64) -> PyResult<Self> {
+        let event = contents(event)?.into_owned();
         let kind = u8::try_from(data_type)
             .ok()
             .and_then(DataType::from_ordinal);

@@ -1,40 +1,64 @@
 //! `penstock._core.IOManager`: temporary files of bytes, for Python.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use penstock_memory::{self as memory, Buffer, DataType, FileAccess, UniqueBuffer};
-use pyo3::exceptions::{PyBrokenPipeError, PyValueError};
+use pyo3::exceptions::{PyBrokenPipeError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::exception;
+use super::records::contents;
+use crate::errors::{exception, os_error};
 
 fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A value that `close` drops.
+/// A file that `close` closes.
 #[derive(Debug)]
-struct Open<T>(Mutex<Option<T>>);
+struct Open<T> {
+    file: Mutex<Option<T>>,
+    path: PathBuf,
+}
 
 impl<T> Open<T> {
-    fn new(value: T) -> Self {
-        Self(Mutex::new(Some(value)))
+    fn new(file: T, path: &Path) -> Self {
+        Self {
+            file: Mutex::new(Some(file)),
+            path: path.to_owned(),
+        }
     }
 
     fn with<R>(&self, act: impl FnOnce(&T) -> std::io::Result<R>) -> PyResult<R> {
-        match locked(&self.0).as_ref() {
-            Some(value) => Ok(act(value)?),
-            None => Err(PyBrokenPipeError::new_err("it is closed")),
+        match locked(&self.file).as_ref() {
+            Some(file) => act(file).map_err(|error| os_error(error, &self.path)),
+            None => Err(PyBrokenPipeError::new_err("the file is closed")),
         }
     }
 
     fn take(&self, act: impl FnOnce(T) -> std::io::Result<()>) -> PyResult<()> {
-        let taken = locked(&self.0).take();
-        Ok(taken.map_or(Ok(()), act)?)
+        let taken = locked(&self.file).take();
+        taken
+            .map_or(Ok(()), act)
+            .map_err(|error| os_error(error, &self.path))
+    }
+}
+
+/// Checks a number of bytes or of blocks, which fits a signed integer of 32 bits as in Flink: a
+/// failed allocation of more would end the process.
+fn amount(value: i64) -> PyResult<usize> {
+    match i32::try_from(value)
+        .ok()
+        .and_then(|n| usize::try_from(n).ok())
+    {
+        Some(number) => Ok(number),
+        None => Err(PyOverflowError::new_err(format!(
+            "{value} is negative or has more than 31 bits"
+        ))),
     }
 }
 
@@ -92,7 +116,44 @@ impl FileChannelEnumerator {
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct IOManager {
-    manager: Open<memory::IoManager>,
+    /// None once it is closed.
+    manager: Mutex<Option<memory::IoManager>>,
+}
+
+impl IOManager {
+    fn with<R>(&self, act: impl FnOnce(&memory::IoManager) -> PyResult<R>) -> PyResult<R> {
+        match locked(&self.manager).as_ref() {
+            Some(manager) => act(manager),
+            None => Err(PyBrokenPipeError::new_err("the I/O manager is closed")),
+        }
+    }
+
+    /// Checks that a channel's directory is one of the manager's.
+    fn check_channel(manager: &memory::IoManager, channel: &FileChannelId) -> PyResult<()> {
+        if channel.id.directory() < manager.directories().len() {
+            return Ok(());
+        }
+        let path = channel.id.path().display();
+        Err(PyValueError::new_err(format!(
+            "{path} belongs to another I/O manager"
+        )))
+    }
+
+    /// Opens a file of the manager.
+    fn open<T>(
+        &self,
+        channel: &FileChannelId,
+        synchronous: bool,
+        open: impl FnOnce(&memory::IoManager, memory::ChannelId, FileAccess) -> std::io::Result<T>,
+    ) -> PyResult<Open<T>> {
+        let (id, path) = (channel.id.clone(), channel.id.path());
+        self.with(|manager| {
+            Self::check_channel(manager, channel)?;
+            open(manager, id, access(synchronous))
+                .map(|file| Open::new(file, path))
+                .map_err(|error| os_error(error, path))
+        })
+    }
 }
 
 #[pymethods]
@@ -104,16 +165,20 @@ impl IOManager {
             let message = "at least one temporary directory is needed";
             return Err(exception(py, "ConfigurationError", message));
         }
+        for parent in &temp_directories {
+            py.detach(|| std::fs::create_dir_all(parent))
+                .map_err(|error| os_error(error, parent))?;
+        }
         let manager = py.detach(|| memory::IoManager::new(&temp_directories))?;
         Ok(Self {
-            manager: Open::new(manager),
+            manager: Mutex::new(Some(manager)),
         })
     }
 
     /// The directories that hold the files.
     #[getter]
     fn directories(&self) -> PyResult<Vec<String>> {
-        self.manager.with(|manager| {
+        self.with(|manager| {
             let directories = manager.directories().into_iter();
             Ok(directories
                 .map(|path| path.to_string_lossy().into_owned())
@@ -123,7 +188,7 @@ impl IOManager {
 
     /// Returns the path of one file, in the next directory in turn.
     fn create_channel(&self) -> PyResult<FileChannelId> {
-        self.manager.with(|manager| {
+        self.with(|manager| {
             Ok(FileChannelId {
                 id: manager.create_channel(),
             })
@@ -132,7 +197,7 @@ impl IOManager {
 
     /// Returns an iterator over paths that differ in a counter, in each directory in turn.
     fn create_channel_enumerator(&self) -> PyResult<FileChannelEnumerator> {
-        self.manager.with(|manager| {
+        self.with(|manager| {
             Ok(FileChannelEnumerator {
                 ids: Mutex::new(manager.create_channel_enumerator()),
             })
@@ -146,12 +211,8 @@ impl IOManager {
         channel: &FileChannelId,
         synchronous: bool,
     ) -> PyResult<BufferFileWriter> {
-        let writer = self.manager.with(|manager| {
-            memory::BufferFileWriter::create(manager, channel.id.clone(), access(synchronous))
-        })?;
-        Ok(BufferFileWriter {
-            writer: Open::new(writer),
-        })
+        let writer = self.open(channel, synchronous, memory::BufferFileWriter::create)?;
+        Ok(BufferFileWriter { writer })
     }
 
     /// Opens a file of buffers.
@@ -161,11 +222,9 @@ impl IOManager {
         channel: &FileChannelId,
         synchronous: bool,
     ) -> PyResult<BufferFileReader> {
-        let reader = self.manager.with(|manager| {
-            memory::BufferFileReader::open(manager, channel.id.clone(), access(synchronous))
-        })?;
+        let reader = self.open(channel, synchronous, memory::BufferFileReader::open)?;
         Ok(BufferFileReader {
-            reader: Open::new(reader),
+            reader,
             requested: Mutex::default(),
         })
     }
@@ -177,12 +236,8 @@ impl IOManager {
         channel: &FileChannelId,
         synchronous: bool,
     ) -> PyResult<BlockChannelWriter> {
-        let writer = self.manager.with(|manager| {
-            memory::BlockChannelWriter::create(manager, channel.id.clone(), access(synchronous))
-        })?;
-        Ok(BlockChannelWriter {
-            writer: Open::new(writer),
-        })
+        let writer = self.open(channel, synchronous, memory::BlockChannelWriter::create)?;
+        Ok(BlockChannelWriter { writer })
     }
 
     /// Opens a file of blocks.
@@ -192,12 +247,8 @@ impl IOManager {
         channel: &FileChannelId,
         synchronous: bool,
     ) -> PyResult<BlockChannelReader> {
-        let reader = self.manager.with(|manager| {
-            memory::BlockChannelReader::open(manager, channel.id.clone(), access(synchronous))
-        })?;
-        Ok(BlockChannelReader {
-            reader: Open::new(reader),
-        })
+        let reader = self.open(channel, synchronous, memory::BlockChannelReader::open)?;
+        Ok(BlockChannelReader { reader })
     }
 
     /// Reads and removes a file of `num_blocks` blocks of `block_size` bytes; returns the blocks.
@@ -206,16 +257,19 @@ impl IOManager {
         &self,
         py: Python<'_>,
         channel: &FileChannelId,
-        num_blocks: usize,
-        block_size: usize,
+        num_blocks: i64,
+        block_size: i64,
         synchronous: bool,
     ) -> PyResult<Vec<Py<PyBytes>>> {
+        let (num_blocks, block_size) = (amount(num_blocks)?, amount(block_size)?);
         let (id, access) = (channel.id.clone(), access(synchronous));
         let read = py.detach(|| {
-            self.manager.with(|manager| {
+            self.with(|manager| {
+                Self::check_channel(manager, channel)?;
                 let blocks = (0..num_blocks).map(|_| UniqueBuffer::unpooled(block_size));
-                memory::BulkBlockChannelReader::open(manager, id, access, blocks.collect())?
-                    .close_and_delete()
+                memory::BulkBlockChannelReader::open(manager, id, access, blocks)
+                    .and_then(memory::BulkBlockChannelReader::close_and_delete)
+                    .map_err(|error| os_error(error, channel.id.path()))
             })
         })?;
         let bytes = |mut block: UniqueBuffer| PyBytes::new(py, block.as_mut_slice()).unbind();
@@ -224,7 +278,8 @@ impl IOManager {
 
     /// Ends the threads after the queued requests, and removes the directories and their files.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.manager.take(memory::IoManager::close))
+        let taken = locked(&self.manager).take();
+        Ok(py.detach(|| taken.map_or(Ok(()), memory::IoManager::close))?)
     }
 }
 
@@ -239,12 +294,15 @@ pub(crate) struct BufferFileWriter {
 impl BufferFileWriter {
     /// Writes a buffer.
     #[pyo3(signature = (data, data_type = 1))]
-    fn write(&self, py: Python<'_>, data: Vec<u8>, data_type: u8) -> PyResult<()> {
-        let data_type = DataType::from_ordinal(data_type)
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>, data_type: i64) -> PyResult<()> {
+        let data = contents(data)?;
+        let data_type = u8::try_from(data_type)
+            .ok()
+            .and_then(DataType::from_ordinal)
             .ok_or_else(|| PyValueError::new_err(format!("no buffer data type {data_type}")))?;
         py.detach(|| {
             self.writer
-                .with(|writer| writer.write(Buffer::from_bytes(data, data_type)))
+                .with(|writer| writer.write(Buffer::from_bytes(Cow::into_owned(data), data_type)))
         })
     }
 
@@ -271,7 +329,8 @@ pub(crate) struct BufferFileReader {
 #[pymethods]
 impl BufferFileReader {
     /// Requests the next buffer, of at most `capacity` bytes.
-    fn request(&self, py: Python<'_>, capacity: usize) -> PyResult<()> {
+    fn request(&self, py: Python<'_>, capacity: i64) -> PyResult<()> {
+        let capacity = amount(capacity)?;
         let (sender, receiver) = sync_channel(1);
         let callback = Box::new(move |buffer| {
             // The send fails if the reader is gone, when nobody waits.
@@ -329,7 +388,8 @@ pub(crate) struct BlockChannelWriter {
 #[pymethods]
 impl BlockChannelWriter {
     /// Writes a block.
-    fn write_block(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+    fn write_block(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data: &[u8] = &contents(data)?;
         py.detach(|| {
             self.writer.with(|writer| {
                 // Reuse the block of an earlier call if it is large enough.
@@ -370,7 +430,8 @@ pub(crate) struct BlockChannelReader {
 #[pymethods]
 impl BlockChannelReader {
     /// Requests the next `size` bytes.
-    fn request(&self, py: Python<'_>, size: usize) -> PyResult<()> {
+    fn request(&self, py: Python<'_>, size: i64) -> PyResult<()> {
+        let size = amount(size)?;
         py.detach(|| {
             self.reader
                 .with(|reader| reader.read_block(UniqueBuffer::unpooled(size)))

@@ -519,6 +519,11 @@ impl MemorySegment {
         other_length: Option<i64>,
     ) -> PyResult<i64> {
         let (offset, other_offset) = (position(offset), position(other_offset));
+        let (length, other_length) = match other_length {
+            // As a position, a negative length would be the longer one.
+            Some(other_length) if length.min(other_length) < 0 => (length.min(other_length), None),
+            _ => (length, other_length),
+        };
         let length = position(length);
         self.with_other(py, other, |mine, theirs| match other_length.map(position) {
             None => mine

@@ -15,13 +15,19 @@ use pyo3::types::{PyBytes, PyList};
 use crate::errors::network_error;
 
 /// The bytes of an object: borrowed if they cannot change, else a copy.
-fn contents<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+pub(crate) fn contents<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     match object.cast::<PyBytes>() {
         Ok(bytes) => Ok(Cow::Borrowed(bytes.as_bytes())),
         Err(_) => Ok(Cow::Owned(
             PyBuffer::<u8>::get(object)?.to_vec(object.py())?,
         )),
     }
+}
+
+/// The bytes of several objects.
+pub(crate) fn owned(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<Vec<u8>>> {
+    let copy = |object| Ok(contents(object)?.into_owned());
+    objects.iter().map(copy).collect()
 }
 
 fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {

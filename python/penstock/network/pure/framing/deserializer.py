@@ -15,6 +15,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError, NetworkError
+from penstock.network.pure.arguments import amount, items_of, octets
 from penstock.network.pure.memory.temporary_file import REMEDY, create_temporary_file
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ MIN_SPILL_THRESHOLD_BYTES = 100 << 10
 _LENGTH = struct.Struct(">i")
 
 
+def _invalid_length(length: int) -> CorruptStreamError:
+    return CorruptStreamError(f"record length {length} outside 0..=2147483647 bytes")
+
+
 class RecordDeserializer:
     """The state of one channel: the bytes of a record whose end has not arrived."""
 
@@ -36,8 +41,9 @@ class RecordDeserializer:
         temp_directories: Sequence[str | PathLike[str]] = (),
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
+        items_of(temp_directories)
         self._directories = [os.fspath(directory) for directory in temp_directories]
-        self._threshold = max(spill_threshold_bytes, MIN_SPILL_THRESHOLD_BYTES)
+        self._threshold = max(amount(spill_threshold_bytes), MIN_SPILL_THRESHOLD_BYTES)
         self._head = bytearray()
         self._length = -1
         self._gathered = bytearray()
@@ -55,7 +61,7 @@ class RecordDeserializer:
             CorruptStreamError: a length is negative.
             NetworkError: a long record cannot be written to a file.
         """
-        return [bytes(record) for record in self._views_of(buffer)]
+        return [bytes(record) for record in self._views_of(octets(buffer))]
 
     def _views_of(self, buffer: bytes | memoryview) -> list[bytes | memoryview]:
         """Return the payloads as `records_of`, as views if they lie in ``buffer``.
@@ -68,7 +74,7 @@ class RecordDeserializer:
         while end - offset >= 4:
             length: int = _LENGTH.unpack_from(buffer, offset)[0]
             if length < 0:
-                raise CorruptStreamError(f"record of {length} bytes")
+                raise _invalid_length(length)
             start = offset + 4
             if length > end - start:
                 self._begin(length)
@@ -105,7 +111,7 @@ class RecordDeserializer:
                 return offset
             length: int = _LENGTH.unpack(self._head)[0]
             if length < 0:
-                raise CorruptStreamError(f"record of {length} bytes")
+                raise _invalid_length(length)
             self._begin(length)
         count = min(self._length - self._size(), len(buffer) - offset)
         self._gather(buffer[offset : offset + count])

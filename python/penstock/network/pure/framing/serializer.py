@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from penstock.errors import IllegalStateError
+from penstock.network.pure.arguments import amount, octets
 
 _LENGTH = struct.Struct(">i")
 _MAX_RECORD_BYTES = 2**31 - 1
@@ -29,11 +30,12 @@ class RecordSerializer:
             IllegalStateError: the previous record is pending, or this one exceeds the
                 maximum length.
         """
+        content = octets(payload)
         if self.has_serialized_data:
             raise IllegalStateError("the previous record is still pending")
-        if len(payload) > _MAX_RECORD_BYTES:
-            raise IllegalStateError(f"a record of {len(payload)} bytes is too long")
-        self._framed = _LENGTH.pack(len(payload)) + payload
+        if len(content) > _MAX_RECORD_BYTES:
+            raise IllegalStateError(f"a record of {len(content)} bytes is too long")
+        self._framed = b"".join((_LENGTH.pack(len(content)), content))
         self._taken = 0
 
     def take(self, limit: int) -> bytes:
@@ -42,8 +44,7 @@ class RecordSerializer:
         Raises:
             OverflowError: the limit is negative.
         """
-        if limit < 0:
-            raise OverflowError(f"a limit of {limit} bytes")
+        limit = amount(limit)
         piece = self._framed[self._taken : self._taken + limit]
         self._taken += len(piece)
         if not self.has_serialized_data:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateError
 from penstock.network.data_type import DataType
+from penstock.network.pure.arguments import amount, exact_bytes, integer, integers, items_of
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES, RecordDeserializer
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class InputGate:
             CancelTaskError: the gate was closed.
             NetworkError: a channel has failed.
         """
-        taken = self._take(_deadline(timeout_ms))
+        taken = self._take(_deadline(integer(timeout_ms)))
         if taken is None:
             return None
         channel, buffer = taken
@@ -93,6 +94,8 @@ class InputGate:
             deserializer = self._deserializers[channel]
             if data_type.is_buffer:
                 records = deserializer._views_of(memoryview(data))
+                if not records:
+                    continue
                 self._bytes += sum(map(len, records)) + 4 * len(records)
                 return DATA, channel, data_type, records
             # Recovered data may end within a record, which later data completes.
@@ -111,9 +114,9 @@ class InputGate:
         Raises:
             OverflowError: the number of barriers left is negative.
         """
-        if left < 0:
-            raise OverflowError(f"{left} barriers are left")
-        self._gathers, self._barriers_left = event, left
+        if event is not None:
+            exact_bytes(event)
+        self._gathers, self._barriers_left = event, amount(left)
 
     def take_gathered(self) -> tuple[list[int], tuple[bytes, int, int] | None]:
         """Stop gathering; return the channels with counted barriers, and the first barrier."""
@@ -191,7 +194,7 @@ class InputGate:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise CancelTaskError("the input gate has been closed")
+            raise CancelTaskError("the input gate is closed")
         if self._failure is not None:
             raise self._failure
 
@@ -201,9 +204,18 @@ class InputGate:
         Raises:
             IllegalStateError: there is no such channel.
         """
-        if not 0 <= channel < self.num_channels:
-            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
-        return self._deserializers[channel].unconsumed()
+        return self._deserializers[self._index(channel)].unconsumed()
+
+    def _index(self, channel: SupportsIndex) -> int:
+        """Return the index of a channel.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        index = integer(channel)
+        if not 0 <= index < self.num_channels:
+            raise IllegalStateError(f"channel {index} of a gate with {self.num_channels}")
+        return index
 
     # - what the kinds of gates implement -----------------------------------------------
 
@@ -298,7 +310,8 @@ class InputGate:
 
     def resume_all(self, channels: Sequence[int]) -> None:
         """Let several channels continue after blocking events."""
-        for channel in channels:
+        items_of(channels)
+        for channel in [self._index(each) for each in integers(*channels)]:
             self.resume_consumption(channel)
 
     def send_task_event(self, event: bytes) -> None:

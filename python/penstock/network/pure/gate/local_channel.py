@@ -113,7 +113,7 @@ class LocalInputChannel(InputChannel):
         with self._lock:
             view = self._view
         if view is None:
-            raise IllegalStateError("consumption resumed before it began")
+            raise IllegalStateError("the channel has no partition yet")
         view.resume_consumption()
         self.notify_data_available()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateError
 from penstock.network.data_type import DataType
 from penstock.network.events import EndOfChannelState, serialize_event
+from penstock.network.pure.arguments import exact_bytes, integer, integers, items_of, octets
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES
 from penstock.network.pure.gate.input_gate import InputGate
 from penstock.network.pure.gate.remote_channel import RemoteInputChannel
@@ -62,7 +64,7 @@ class SingleInputGate(InputGate):
         """
         with self._lock:
             if self._closed:
-                raise CancelTaskError("the input gate has been closed")
+                raise CancelTaskError("the input gate is closed")
             self._requested = True
         for channel in self.channels:
             channel.request()
@@ -88,15 +90,18 @@ class SingleInputGate(InputGate):
 
     def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
         """Restore a channel's in-flight data in front of everything that arrives later."""
-        self._channel(channel)
+        channel = integer(channel)
+        items_of(buffers)
+        contents = [octets(data) for data in buffers]
+        self._index(channel)
         with self._lock:
             if self._closed:
-                raise CancelTaskError("the input gate has been closed")
+                raise CancelTaskError("the input gate is closed")
             if self._requested:
                 raise IllegalStateError(
                     "in-flight data is recovered before the partitions are requested"
                 )
-            for data in buffers:
+            for data in contents:
                 segment = MemorySegment(bytearray(data))
                 buffer = Buffer(segment, FREEING_RECYCLER, DataType.DATA_BUFFER, len(data))
                 self._recovered.append((channel, buffer))
@@ -171,6 +176,7 @@ class SingleInputGate(InputGate):
 
     def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
         """Announce the next buffer size to the producers."""
+        share = math.ldexp(share, 0)  # of a number only, as float() is not
         if self._debloating is None:
             return []
         in_use = sum(channel.buffers_in_use for channel in self.channels)
@@ -196,6 +202,7 @@ class SingleInputGate(InputGate):
 
     def start_persisting(self, checkpoint_id: int) -> None:
         """Start to copy in every channel."""
+        checkpoint_id = integer(checkpoint_id)
         # In every channel, barriers follow the recovered data.
         self._kept = [[] for _ in range(self.num_channels)]
         for index, buffer in self._recovered:
@@ -206,24 +213,22 @@ class SingleInputGate(InputGate):
 
     def stop_persisting(self, checkpoint_id: int) -> None:
         """Stop copying in every channel."""
+        checkpoint_id = integer(checkpoint_id)
         for channel in self.channels:
             channel.stop_persisting(checkpoint_id)
         self._kept = [[] for _ in range(self.num_channels)]
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
         """Return the copies of a channel."""
-        live, is_complete = self._channel(channel).take_persisted()
+        channel = self._index(channel)
+        live, is_complete = self.channels[channel].take_persisted()
         recovered, self._kept[channel] = self._kept[channel], []
         return recovered + live, is_complete
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Let a barrier overtake in a channel."""
-        return self._channel(channel).prioritize_barrier(checkpoint_id)
-
-    def _channel(self, channel: int) -> InputChannel:
-        if not 0 <= channel < self.num_channels:
-            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
-        return self.channels[channel]
+        channel, checkpoint_id = integers(channel, checkpoint_id)
+        return self.channels[self._index(channel)].prioritize_barrier(checkpoint_id)
 
     def _on_empty(self) -> None:
         if self._debloating is not None:
@@ -249,21 +254,20 @@ class SingleInputGate(InputGate):
 
     def resume_consumption(self, channel: int) -> None:
         """Let a channel continue after a blocking event."""
-        if not 0 <= channel < self.num_channels:
-            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        channel = self._index(channel)
         with self._lock:
             if self._closed:
-                raise CancelTaskError("the input gate has been closed")
+                raise CancelTaskError("the input gate is closed")
             if self._ended[channel]:
                 raise IllegalStateError(f"channel {channel} has ended")
         self.channels[channel].resume_consumption()
 
     def send_task_event(self, event: bytes) -> None:
         """Send a task event to the producers of all channels that have not ended."""
-        check_task_event(event)
+        check_task_event(exact_bytes(event))
         with self._lock:
             if self._closed:
-                raise CancelTaskError("the input gate has been closed")
+                raise CancelTaskError("the input gate is closed")
             if not self._requested:
                 raise IllegalStateError("a task event before the partitions were requested")
             channels = [channel for channel in self.channels if not self._ended[channel.index]]

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import IllegalStateError
+from penstock.network.pure.arguments import integers, items_of, octets
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES
 from penstock.network.pure.gate.input_gate import InputGate
 
@@ -62,6 +63,9 @@ class UnionInputGate(InputGate):
 
     def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
         """Restore the in-flight data of a gate's channel, before everything that arrives later."""
+        items_of(buffers)
+        for data in buffers:
+            octets(data)
         gate, channel = self._gate_of(channel)
         gate.recover(channel, buffers)
 
@@ -100,10 +104,8 @@ class UnionInputGate(InputGate):
 
     def resume_consumption(self, channel: int) -> None:
         """Let a channel continue after a blocking event."""
-        for index in reversed(range(len(self._gates))):
-            if channel >= self._offsets[index]:
-                self._gates[index].resume_consumption(channel - self._offsets[index])
-                return
+        gate, channel = self._gate_of(channel)
+        gate.resume_consumption(channel)
 
     def send_task_event(self, event: bytes) -> None:
         """Send a task event to the producers of all gates."""
@@ -141,14 +143,14 @@ class UnionInputGate(InputGate):
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Let a barrier overtake in a channel of a gate."""
+        integers(channel, checkpoint_id)
         gate, channel = self._gate_of(channel)
         return gate.prioritize_barrier(channel, checkpoint_id)
 
     def _gate_of(self, channel: int) -> tuple[InputGate, int]:
         """Return the gate of a channel, and the channel's index there."""
+        channel = self._index(channel)
         index = bisect_right(self._offsets, channel) - 1
-        if index < 0:
-            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
         return self._gates[index], channel - self._offsets[index]
 
     def _on_empty(self) -> None:

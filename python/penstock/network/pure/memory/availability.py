@@ -9,6 +9,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def report(error: Exception) -> None:
+    """Pass an exception to `sys.unraisablehook`, since there is no caller to raise it to."""
+
+    class Raiser:
+        """Raises where CPython calls the hook: in a finalizer."""
+
+        def __del__(self) -> None:
+            raise error
+
+    Raiser()
+
+
+def call(callback: Callable[[], None]) -> None:
+    """Call somebody's callback, and report its exception."""
+    try:
+        callback()
+    except Exception as error:
+        report(error)
+
+
 class AvailabilityFuture:
     """Completed once, when the resource becomes available.
 
@@ -37,7 +57,7 @@ class AvailabilityFuture:
             if not self._event.is_set():
                 self._callbacks.append(callback)
                 return
-        callback()
+        call(callback)
 
     def _complete(self) -> None:
         """Wake the waiters and run the callbacks; a second call does nothing."""
@@ -45,7 +65,7 @@ class AvailabilityFuture:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback()
+            call(callback)
 
 
 class AvailabilityHelper:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from typing import Protocol, Self
+from typing import Protocol, Self, SupportsIndex
 
 from penstock.errors import IllegalStateError
 from penstock.network.data_type import DataType
+from penstock.network.pure.arguments import boolean, integers
 from penstock.network.pure.memory.segment import MemorySegment
 
 
@@ -31,6 +32,30 @@ FREEING_RECYCLER = FreeingBufferRecycler()
 
 _WRITABLE = 1
 """The flag of an export through which the consumer wants to write (``inspect.BufferFlags``)."""
+
+
+def positions(*values: SupportsIndex) -> tuple[int, ...]:
+    """Return positions in a buffer, or lengths.
+
+    Raises:
+        IndexError: one is negative.
+        OverflowError: one has more than 64 bits.
+        TypeError: one is not an integer.
+    """
+    numbers = integers(*values)
+    for number in numbers:
+        if number < 0:
+            raise IndexError(f"position {number} of a buffer")
+    return numbers
+
+
+def position(value: SupportsIndex) -> int:
+    """Return a position as `positions` does."""
+    return positions(value)[0]
+
+
+def _out_of_bounds(index: int, length: int, size: int) -> IndexError:
+    return IndexError(f"{length} bytes at {index} are outside of a buffer of {size} bytes")
 
 
 class _ViewsInUse:
@@ -171,6 +196,14 @@ class Buffer(_Counted):
     def _release(self) -> None:
         self._recycler.recycle(self._segment)
 
+    def _disown(self) -> bool:
+        """End the buffer without recycling the segment, unless another reference or view exists."""
+        with self._lock:
+            if self._references != 1 or len(self._views):
+                return False
+            self._references = 0
+        return True
+
     def _exchange(self, segment: MemorySegment, recycler: BufferRecycler) -> None:
         """Return another segment to the recycler now; the buffer's own goes to ``recycler`` later.
 
@@ -190,11 +223,10 @@ class Buffer(_Counted):
 
     @capacity.setter
     def capacity(self, capacity: int) -> None:
+        capacity = position(capacity)
         self._check_alive()
         if not self._size <= capacity <= self._segment.size:
-            raise IndexError(
-                f"capacity {capacity} of a segment of {self._segment.size} with {self._size} bytes"
-            )
+            raise _out_of_bounds(0, capacity, self._capacity)
         self._capacity = capacity
 
     @property
@@ -205,11 +237,10 @@ class Buffer(_Counted):
 
     @size.setter
     def size(self, size: int) -> None:
+        size = position(size)
         self._check_alive()
         if not self._reader_index <= size <= self._capacity:
-            raise IndexError(
-                f"size {size} with reader index {self._reader_index}, capacity {self._capacity}"
-            )
+            raise _out_of_bounds(0, size, self._capacity)
         self._size = size
 
     @property
@@ -220,9 +251,10 @@ class Buffer(_Counted):
 
     @reader_index.setter
     def reader_index(self, index: int) -> None:
+        index = position(index)
         self._check_alive()
-        if not 0 <= index <= self._size:
-            raise IndexError(f"reader index {index} of {self._size} bytes")
+        if index > self._size:
+            raise _out_of_bounds(index, 0, self._size)
         self._reader_index = index
 
     @property
@@ -251,6 +283,7 @@ class Buffer(_Counted):
 
     @is_compressed.setter
     def is_compressed(self, compressed: bool) -> None:
+        compressed = boolean(compressed)
         self._check_alive()
         self._is_compressed = compressed
 
@@ -282,13 +315,12 @@ class Buffer(_Counted):
             IllegalStateError: the buffer was recycled, or is compressed.
             IndexError: the slice exceeds the buffer's size.
         """
-        if offset < 0 or length < 0:
-            raise IndexError(f"slice of {length} bytes at {offset}")
+        offset, length = positions(offset, length)
         self._check_alive()
+        if self._is_compressed:
+            raise IllegalStateError("a compressed buffer cannot be sliced")
         if offset > self._size - length:
-            raise IndexError(f"slice of {length} bytes at {offset} of {self._size}")
-        if self.is_compressed:
-            raise IllegalStateError("part of a compressed buffer means nothing")
+            raise _out_of_bounds(offset, length, self._size)
         return BufferSlice(self, offset, length, self)
 
 
@@ -308,8 +340,6 @@ class BufferSlice:
     )
 
     def __init__(self, parent: Buffer, offset: int, length: int, held: _Counted) -> None:
-        if offset < 0 or length < 0 or offset > parent.capacity - length:
-            raise IndexError(f"slice of {length} bytes at {offset} of {parent.capacity}")
         self._held = held
         self.parent = parent
         self._data_type = parent._data_type
@@ -332,11 +362,10 @@ class BufferSlice:
 
     @capacity.setter
     def capacity(self, capacity: int) -> None:
+        capacity = position(capacity)
         self._held._check_alive()
         if not self._length <= capacity <= self._limit:
-            raise IndexError(
-                f"capacity {capacity} of a slice of {self._limit} with {self._length} bytes"
-            )
+            raise _out_of_bounds(0, capacity, self._capacity)
         self._capacity = capacity
 
     @property
@@ -347,11 +376,10 @@ class BufferSlice:
 
     @size.setter
     def size(self, size: int) -> None:
+        size = position(size)
         self._held._check_alive()
         if not self._reader_index <= size <= self._length:
-            raise IndexError(
-                f"size {size} with reader index {self._reader_index}, {self._length} bytes"
-            )
+            raise _out_of_bounds(0, size, self._length)
         self._length = size
 
     @property
@@ -367,9 +395,10 @@ class BufferSlice:
 
     @reader_index.setter
     def reader_index(self, index: int) -> None:
+        index = position(index)
         self._held._check_alive()
-        if not 0 <= index <= self._length:
-            raise IndexError(f"reader index {index} of {self._length} bytes")
+        if index > self._length:
+            raise _out_of_bounds(index, 0, self._length)
         self._reader_index = index
 
     @property
@@ -392,6 +421,7 @@ class BufferSlice:
 
     @is_compressed.setter
     def is_compressed(self, compressed: bool) -> None:
+        compressed = boolean(compressed)
         self._held._check_alive()
         self._is_compressed = compressed
 
@@ -429,11 +459,12 @@ class BufferSlice:
 
     def slice(self, offset: int, length: int) -> BufferSlice:
         """Return a slice of the slice."""
-        if self.is_compressed:
-            raise IllegalStateError("part of a compressed buffer means nothing")
-        if offset < 0 or length < 0 or offset > self._length - length:
-            raise IndexError(f"slice of {length} bytes at {offset} of {self._length}")
+        offset, length = positions(offset, length)
         self._held._check_alive()
+        if self._is_compressed:
+            raise IllegalStateError("a compressed buffer cannot be sliced")
+        if offset > self._length - length:
+            raise _out_of_bounds(offset, length, self._length)
         return BufferSlice(self.parent, self._offset + offset, length, self._held)
 
 
@@ -447,5 +478,5 @@ def event_buffer(event: bytes | bytearray | memoryview, data_type: DataType) -> 
         ValueError: the data type is not an event's.
     """
     if not data_type.is_event:
-        raise ValueError(f"{data_type.name} is not the type of an event")
+        raise ValueError(f"{data_type:d} is not the type of an event")
     return Buffer(MemorySegment(bytearray(event)), FREEING_RECYCLER, data_type, len(event))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from penstock.errors import IllegalStateError
 from penstock.network.data_type import DataType
+from penstock.network.pure.arguments import integer, octets
 from penstock.network.pure.memory.buffer import (
     FREEING_RECYCLER,
     Buffer,
@@ -17,6 +18,7 @@ from penstock.network.pure.memory.buffer import (
     BufferSlice,
     SharedReference,
     event_buffer,
+    position,
 )
 from penstock.network.pure.memory.segment import MemorySegment
 
@@ -81,7 +83,12 @@ class BufferBuilder:
         return self._finished
 
     def append(self, data: bytes | bytearray | memoryview) -> int:
-        """Copy the bytes that fit, invisible until ``commit``; return their number."""
+        """Copy the bytes that fit, invisible until ``commit``; return their number.
+
+        Raises:
+            IllegalStateError: the builder is finished or closed.
+        """
+        data = octets(data)
         self._check_open()
         if self._finished:
             raise IllegalStateError("the buffer builder is finished")
@@ -125,6 +132,7 @@ class BufferBuilder:
 
     def trim(self, size: int) -> None:
         """Lower the capacity to ``size`` bytes, but not below the number of written bytes."""
+        size = integer(size)
         self._check_open()
         self._buffer.capacity = min(max(size, self._written), self._buffer._segment.size)
 
@@ -150,7 +158,9 @@ class BufferBuilder:
     def _make_consumer(self, position: int) -> BufferConsumer:
         self._check_open()
         if self._consumer_made:
-            raise IllegalStateError("two consumers of one builder; copy the first")
+            raise IllegalStateError(
+                "the buffer builder has a consumer already; copy the consumer instead"
+            )
         self._consumer_made = True
         return BufferConsumer(self._buffer.retain(), self._marker, position)
 
@@ -184,7 +194,12 @@ class BufferConsumer:
         Raises:
             ValueError: the data type is not an event's.
         """
-        return cls._finished(event_buffer(event, DataType(data_type)))
+        content, number = bytes(octets(event)), integer(data_type)
+        try:
+            kind = DataType(number)
+        except ValueError:
+            raise ValueError(f"{number} is not the type of an event") from None
+        return cls._finished(event_buffer(content, kind))
 
     @classmethod
     def _of_bytes(cls, data: bytes, data_type: DataType) -> BufferConsumer:
@@ -224,9 +239,8 @@ class BufferConsumer:
 
     @partial_record_length.setter
     def partial_record_length(self, length: int) -> None:
+        length = position(length)
         self._check_open()
-        if length < 0:
-            raise IndexError(f"position {length} of a buffer")
         self._partial_record_length = length
 
     @property
@@ -259,9 +273,8 @@ class BufferConsumer:
 
     def skip(self, count: int) -> int:
         """Skip up to ``count`` published bytes; return the number of skipped bytes."""
+        count = position(count)
         self._check_open()
-        if count < 0:
-            raise IndexError(f"skip of {count} bytes")
         marker = self._cached_marker = self._marker.value
         skipped = min(count, absolute_position(marker) - self._reader_position)
         self._reader_position += skipped
@@ -287,8 +300,9 @@ class BufferConsumer:
             IllegalStateError: the consumer was closed.
             IndexError: the position lies beyond the written bytes.
         """
+        at = position(at)
         self._check_open()
-        if not 0 <= at <= self.written_bytes:
+        if at > self.written_bytes:
             raise IndexError(f"position {at} of {self.written_bytes} bytes written")
         return self._copy(at)
 

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 from penstock.errors import IllegalStateError
 from penstock.network.data_type import DataType
+from penstock.network.pure.arguments import amount, integer, octets
 
 T = TypeVar("T")
 Submit = Callable[[Callable[[], None]], None]
@@ -76,7 +77,7 @@ class _Channel:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise BrokenPipeError("it is closed")
+            raise BrokenPipeError("the file is closed")
 
     def _check(self) -> None:
         if self._error is not None:
@@ -116,7 +117,7 @@ class _Channel:
             if delete:
                 self._path.unlink()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
         while len(view):
             view = view[self._file.write(view) :]
@@ -127,12 +128,6 @@ class _Channel:
         while len(data) < size and (piece := self._file.read(size - len(data))):
             data += piece
         return bytes(data)
-
-
-def check_not_negative(number: int) -> None:
-    """Raise `OverflowError` for a negative number of bytes or blocks."""
-    if number < 0:
-        raise OverflowError(f"{number} is negative")
 
 
 class _Reading(_Channel, Generic[T]):
@@ -177,8 +172,13 @@ class BufferFileWriter(_Channel):
             OSError: an earlier request failed, or this one if it is synchronous.
             ValueError: there is no such data type.
         """
-        head = _HEADER.pack(len(data), DataType(data_type))
-        self._run(lambda: self._write(head + data))
+        content, number = octets(data), integer(data_type)
+        try:
+            kind = DataType(number)
+        except ValueError:
+            raise ValueError(f"no buffer data type {number}") from None
+        head = _HEADER.pack(len(content), kind)
+        self._run(lambda: self._write(b"".join((head, content))))
 
 
 class BufferFileReader(_Reading[tuple[int, bytes] | None]):
@@ -191,7 +191,7 @@ class BufferFileReader(_Reading[tuple[int, bytes] | None]):
             OSError: an earlier request failed, or this one if it is synchronous.
             OverflowError: the capacity is negative.
         """
-        check_not_negative(capacity)
+        capacity = amount(capacity, 31)
         self._request(lambda: self._read_buffer(capacity))
 
     def next(self) -> tuple[int, bytes] | None:
@@ -234,7 +234,8 @@ class BlockChannelWriter(_Channel):
         Raises:
             OSError: an earlier request failed, or this one if it is synchronous.
         """
-        self._run(lambda: self._write(data))
+        content = octets(data)
+        self._run(lambda: self._write(content))
 
 
 class BlockChannelReader(_Reading[bytes]):
@@ -247,7 +248,7 @@ class BlockChannelReader(_Reading[bytes]):
             OSError: an earlier request failed, or this one if it is synchronous.
             OverflowError: the size is negative.
         """
-        check_not_negative(size)
+        size = amount(size, 31)
         self._request(lambda: self._read_block(size))
 
     def next(self) -> bytes:

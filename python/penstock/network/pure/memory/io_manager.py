@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from penstock.errors import ConfigurationError
+from penstock.network.pure.arguments import amount, boolean, items_of
 from penstock.network.pure.memory.file_channel import (
     BlockChannelReader,
     BlockChannelWriter,
     BufferFileReader,
     BufferFileWriter,
     Submit,
-    check_not_negative,
 )
 
 if TYPE_CHECKING:
@@ -107,15 +107,17 @@ class IOManager:
     """Owns temporary directories, names their files, and reads and writes them."""
 
     def __init__(self, temp_directories: Sequence[str | os.PathLike[str]]) -> None:
-        if not temp_directories:
+        items_of(temp_directories)
+        parents = [Path(os.fspath(directory)) for directory in temp_directories]
+        if not parents:
             raise ConfigurationError("at least one temporary directory is needed")
         self._directories: list[_Directory] = []
         self._next_directory = itertools.count()
         self._next_file = itertools.count()
         self._closed = False
         try:
-            for parent in temp_directories:
-                self._directories.append(_Directory(_make_directory(Path(parent))))
+            for parent in parents:
+                self._directories.append(_Directory(_make_directory(parent)))
         except BaseException:
             self.close()
             raise
@@ -148,7 +150,8 @@ class IOManager:
         Raises:
             OSError: the file exists or cannot be made.
         """
-        return BufferFileWriter(channel.path, self._writes(channel, synchronous))
+        submit = self._writes(channel, synchronous)
+        return BufferFileWriter(channel.path, submit)
 
     def create_buffer_reader(
         self, channel: FileChannelId, *, synchronous: bool = False
@@ -158,7 +161,8 @@ class IOManager:
         Raises:
             OSError: the file cannot be opened.
         """
-        return BufferFileReader(channel.path, self._reads(channel, synchronous))
+        submit = self._reads(channel, synchronous)
+        return BufferFileReader(channel.path, submit)
 
     def create_block_writer(
         self, channel: FileChannelId, *, synchronous: bool = False
@@ -168,7 +172,8 @@ class IOManager:
         Raises:
             OSError: the file exists or cannot be made.
         """
-        return BlockChannelWriter(channel.path, self._writes(channel, synchronous))
+        submit = self._writes(channel, synchronous)
+        return BlockChannelWriter(channel.path, submit)
 
     def create_block_reader(
         self, channel: FileChannelId, *, synchronous: bool = False
@@ -178,7 +183,8 @@ class IOManager:
         Raises:
             OSError: the file cannot be opened.
         """
-        return BlockChannelReader(channel.path, self._reads(channel, synchronous))
+        submit = self._reads(channel, synchronous)
+        return BlockChannelReader(channel.path, submit)
 
     def read_bulk(
         self,
@@ -194,8 +200,8 @@ class IOManager:
             OSError: the file cannot be read, or ends early.
             OverflowError: a number is negative.
         """
-        check_not_negative(num_blocks)
-        check_not_negative(block_size)
+        _check_channel(channel)
+        num_blocks, block_size = amount(num_blocks, 31), amount(block_size, 31)
         reader = self.create_block_reader(channel, synchronous=synchronous)
         try:
             for _ in range(num_blocks):
@@ -231,16 +237,31 @@ class IOManager:
 
     def _writes(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
         """Return the thread for writes to a directory; None if the caller writes."""
-        writer = self._open()[channel.directory].writer
+        _check_channel(channel)
+        synchronous = boolean(synchronous)
+        writer = self._directory(channel).writer
         return None if synchronous else writer.submit
 
     def _reads(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
         """Return the thread for reads from a directory; None if the caller reads."""
-        reader = self._open()[channel.directory].reader
+        _check_channel(channel)
+        synchronous = boolean(synchronous)
+        reader = self._directory(channel).reader
         return None if synchronous else reader.submit
+
+    def _directory(self, channel: FileChannelId) -> _Directory:
+        directories = self._open()
+        if channel.directory >= len(directories):
+            raise ValueError(f"{channel.path} belongs to another I/O manager")
+        return directories[channel.directory]
 
     def _channel(self, directory: int, name: str) -> FileChannelId:
         return FileChannelId(str(self._open()[directory].path / name), directory)
+
+
+def _check_channel(channel: FileChannelId) -> None:
+    if not isinstance(channel, FileChannelId):
+        raise TypeError(f"{type(channel).__name__!r} object is not an instance of 'FileChannelId'")
 
 
 def _make_directory(parent: Path) -> Path:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 from penstock.errors import CancelTaskError
-from penstock.network.pure.memory.availability import AvailabilityFuture, AvailabilityHelper
+from penstock.network.pure.arguments import integer
+from penstock.network.pure.memory.availability import (
+    AvailabilityFuture,
+    AvailabilityHelper,
+    call,
+    report,
+)
 from penstock.network.pure.memory.buffer import Buffer, BufferRecycler
 from penstock.network.pure.memory.buffer_builder import BufferBuilder
 
@@ -18,14 +24,28 @@ if TYPE_CHECKING:
 UNKNOWN_CHANNEL = -1
 
 
+def segment_count(what: str, value: SupportsIndex) -> int:
+    """Return a number of segments, bytes or the like.
+
+    Raises:
+        ValueError: it is negative.
+        OverflowError: it has more than 64 bits.
+        TypeError: it is not an integer.
+    """
+    number = integer(value)
+    if number < 0:
+        raise ValueError(f"{what} of {number}")
+    return number
+
+
 class BufferListener(Protocol):
     """Waits for one buffer of an empty pool."""
 
     def notify_buffer_available(self, buffer: Buffer) -> bool:
         """Accept the buffer, or return False if it is no longer needed.
 
-        If the listener raises, the buffer is recycled, and the exception reaches the caller that
-        returned it.
+        If the listener raises, the buffer is recycled, and `sys.unraisablehook` gets the exception:
+        whichever thread returned the buffer has nothing to do with the listener.
         """
 
     def notify_buffer_destroyed(self) -> None:
@@ -180,6 +200,7 @@ class LocalBufferPool:
 
     def request_builder(self, channel: int = UNKNOWN_CHANNEL) -> BufferBuilder | None:
         """Take a builder without waiting; None if there is none."""
+        channel = integer(channel)
         segment = self._request_segment(channel)
         return None if segment is None else BufferBuilder(segment, self._recycler(channel))
 
@@ -189,6 +210,7 @@ class LocalBufferPool:
         Raises:
             CancelTaskError: the pool was destroyed, before or during the wait.
         """
+        channel = integer(channel)
         return BufferBuilder(self._request_segment_blocking(channel), self._recycler(channel))
 
     def add_buffer_listener(self, listener: BufferListener) -> bool:
@@ -236,6 +258,7 @@ class LocalBufferPool:
         Raises:
             ValueError: the size lies below the pool's minimum.
         """
+        count = segment_count("a size", count)
         if count < self._min_segments:
             raise ValueError(
                 f"the pool needs at least {self._min_segments} buffers, but its size was set to "
@@ -266,7 +289,8 @@ class LocalBufferPool:
         Raises:
             InsufficientBuffersError: the segments did not arrive within the request timeout.
         """
-        if not 0 <= count <= self._min_segments:
+        count = segment_count("a reserve", count)
+        if count > self._min_segments:
             raise ValueError(
                 f"{count} segments cannot be reserved in a pool that requires {self._min_segments}"
             )
@@ -298,7 +322,7 @@ class LocalBufferPool:
         for segment in segments:
             self._network_pool._recycle_pooled_segment(segment)
         for listener in listeners:
-            listener.notify_buffer_destroyed()
+            call(listener.notify_buffer_destroyed)
         if waiting is not None:
             waiting._complete()
         self._network_pool._destroy_buffer_pool(self, owed)
@@ -307,7 +331,7 @@ class LocalBufferPool:
 
     def _check_not_destroyed(self) -> None:
         if self._destroyed:
-            raise CancelTaskError("Buffer pool has already been destroyed")
+            raise CancelTaskError("Buffer pool has already been destroyed.")
 
     def _recycler(self, channel: int) -> BufferRecycler:
         return self._uncounted if channel == UNKNOWN_CHANNEL else self._recyclers[channel]
@@ -385,11 +409,14 @@ class LocalBufferPool:
     def _is_taken(self, listener: BufferListener, segment: MemorySegment) -> bool:
         buffer = Buffer(segment, self._uncounted)
         try:
-            return listener.notify_buffer_available(buffer)
-        except BaseException:
+            is_accepted = listener.notify_buffer_available(buffer)
+        except Exception as error:
             if not buffer.is_recycled:
                 buffer.recycle()
-            raise
+            report(error)
+            return True
+        # A listener that has retained or recycled the buffer has taken it, whatever it returns.
+        return bool(is_accepted) or not buffer._disown()
 
     def _offer(self, listener: BufferListener, segment: MemorySegment) -> None:
         if not self._is_taken(listener, segment):

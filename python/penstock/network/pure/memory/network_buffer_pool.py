@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING
 
 from penstock.common.options.network import BUFFERS_REQUEST_TIMEOUT, SEGMENTS
 from penstock.errors import IllegalStateError, InsufficientBuffersError
+from penstock.network.pure.arguments import integers
 from penstock.network.pure.memory.availability import AvailabilityFuture, AvailabilityHelper
-from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
+from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool, segment_count
 from penstock.network.pure.memory.segment import MemorySegment
 from penstock.network.pure.memory.shared_memory import SharedMemory, SharedSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-UNBOUNDED = 2**31 - 1
+UNBOUNDED = 2**63 - 1
 """The size of a pool without an upper limit."""
 
 _WAIT_SLICE_SECONDS = 2.0
@@ -58,10 +59,16 @@ class NetworkBufferPool:
         Raises:
             OSError: shared memory was requested, and the system cannot provide it.
         """
-        if num_segments < 0 or not 0 < segment_size < 2**31:
-            raise ValueError(f"{num_segments} segments of {segment_size} bytes")
-        if request_timeout_ms <= 0:
-            raise ValueError(f"request timeout of {request_timeout_ms} ms; it must be positive")
+        integers(num_segments, segment_size, request_timeout_ms)
+        request_timeout_ms = segment_count("a request timeout in ms", request_timeout_ms)
+        num_segments = segment_count("a number of segments", num_segments)
+        segment_size = segment_count("segments", segment_size)
+        if not request_timeout_ms:
+            raise ValueError("the timeout for requesting network buffers must be positive")
+        if not 0 < segment_size < 2**31:
+            raise ValueError(
+                f"a segment of {segment_size} bytes is not between 1 and 2147483647 bytes"
+            )
         self._segment_size = segment_size
         self._memory = SharedMemory(num_segments * segment_size) if is_shared else None
         """Memory of all segments, one after the other, if other processes can read them."""
@@ -226,8 +233,7 @@ class NetworkBufferPool:
         return [PooledSegment(segment) for segment in self._request_exclusive(count)]
 
     def _request_exclusive(self, count: int) -> list[MemorySegment]:
-        if count < 0:
-            raise ValueError(f"request of {count} segments")
+        count = segment_count("a request", count)
         if count == 0:
             return []
         with self._factory_lock:
@@ -262,7 +268,7 @@ class NetworkBufferPool:
             return
         with self._factory_lock:
             if len(set(segments) & self._exclusive) < len(segments):
-                raise IllegalStateError("the segment was returned before, or is not exclusive")
+                raise IllegalStateError("the segment was returned before")
             self._exclusive.difference_update(segments)
         self._give_back(segments)
         with self._factory_lock:
@@ -279,7 +285,7 @@ class NetworkBufferPool:
                 segments.append(segment)
                 continue
             if self._destroyed:
-                raise IllegalStateError("the network buffer pool has been destroyed")
+                raise IllegalStateError("Network buffer pool has already been destroyed.")
             left = deadline - time.monotonic()
             if left <= 0:
                 raise InsufficientBuffersError(
@@ -308,17 +314,25 @@ class NetworkBufferPool:
             IllegalStateError: the pool was destroyed.
             ValueError: the limits contradict each other.
         """
-        max_segments = UNBOUNDED if max_segments is None else max_segments
         if max_buffers_per_channel is None:
             max_buffers_per_channel = UNBOUNDED
-        if min_segments < 0 or max_segments < max(1, min_segments):
-            raise ValueError(f"pool of at least {min_segments}, at most {max_segments} segments")
-        if num_subpartitions < 0:
-            raise ValueError(f"{num_subpartitions} subpartitions")
-        if num_subpartitions > 0 and max_buffers_per_channel <= 0:
-            raise ValueError(f"{max_buffers_per_channel} buffers per channel")
-        if max_overdraft < 0:
-            raise ValueError(f"overdraft of {max_overdraft} buffers")
+        if max_segments is None:
+            max_segments = UNBOUNDED
+        integers(min_segments, max_segments, num_subpartitions)
+        integers(max_buffers_per_channel, max_overdraft)
+        min_segments = segment_count("a minimum", min_segments)
+        max_segments = segment_count("a maximum", max_segments)
+        num_subpartitions = segment_count("subpartitions", num_subpartitions)
+        max_buffers_per_channel = segment_count("buffers per channel", max_buffers_per_channel)
+        max_overdraft = segment_count("an overdraft", max_overdraft)
+        if max_segments < min_segments:
+            raise ValueError(
+                f"the maximum of {max_segments} segments is less than the minimum of {min_segments}"
+            )
+        if max_segments == 0:
+            raise ValueError("a pool needs room for at least one segment")
+        if num_subpartitions > 0 and max_buffers_per_channel == 0:
+            raise ValueError("the buffers per channel must be positive")
         with self._factory_lock:
             self._check_not_destroyed()
             self._reserve(min_segments)
@@ -348,7 +362,11 @@ class NetworkBufferPool:
             self._redistribute()
 
     def destroy_all_buffer_pools(self) -> None:
-        """Destroy every local pool."""
+        """Destroy every local pool.
+
+        Raises:
+            IllegalStateError: exclusive segments are still in use.
+        """
         with self._factory_lock:
             for pool in list(self._pools):
                 pool.lazy_destroy()
@@ -410,7 +428,7 @@ class NetworkBufferPool:
 
     def _check_not_destroyed(self) -> None:
         if self._destroyed:
-            raise IllegalStateError("the network buffer pool has been destroyed")
+            raise IllegalStateError("Network buffer pool has already been destroyed.")
 
     def _reserve(self, count: int) -> None:
         if self._required + count > self._total:

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, BinaryIO
 
 from penstock.errors import IllegalStateError
+from penstock.network.pure.arguments import amount, boolean, integer, integers, octets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,20 +70,19 @@ class MemorySegment:
     @classmethod
     def allocate_heap(cls, size: int, owner: object = None) -> MemorySegment:
         """Allocate ``size`` zeroed bytes on the heap."""
-        cls._check_size(size)
-        return cls(bytearray(size), owner=owner)
+        return cls(bytearray(amount(size)), owner=owner)
 
     @classmethod
     def allocate_off_heap(cls, size: int, owner: object = None) -> MemorySegment:
         """Map ``size`` zeroed bytes outside the heap."""
-        cls._check_size(size)
+        size = amount(size)
         # A mapping has at least one byte.
         return cls(mmap.mmap(-1, max(1, size)), size=size, owner=owner)
 
     @classmethod
     def allocate_unsafe(cls, size: int, cleaner: Callable[[], None]) -> MemorySegment:
         """Map memory off the heap without views; ``cleaner`` is called once by ``free``."""
-        cls._check_size(size)
+        size = amount(size)
         mapping = mmap.mmap(-1, max(1, size))
         return cls(mapping, size=size, cleaner=cleaner, gives_views=False)
 
@@ -95,9 +95,12 @@ class MemorySegment:
         Raises:
             BufferError: the memory is read-only, not contiguous or not of bytes.
         """
+        octets(memory)
         view = memoryview(memory)
-        if view.readonly or view.format != "B" or view.ndim != 1 or not view.c_contiguous:
-            raise BufferError("the memory is no writable, contiguous array of bytes")
+        if view.readonly:
+            raise BufferError("the memory is read-only")
+        if view.ndim != 1 or not view.c_contiguous:
+            raise BufferError("the memory is not contiguous")
         return cls(memory, owner=owner)
 
     @classmethod
@@ -107,16 +110,15 @@ class MemorySegment:
         Raises:
             IndexError: ``end`` precedes ``start`` or lies beyond the memory.
         """
-        if not 0 <= start <= end <= len(memory):
-            raise IndexError(f"range {start}..{end} of {len(memory)} bytes")
-        return cls(bytearray(memory[start:end]))
+        content, (start, end) = octets(memory), integers(start, end)
+        if not 0 <= start <= end <= len(content):
+            raise IndexError(f"{end - start} bytes at {start} are outside of {len(content)} bytes")
+        return cls(bytearray(content[start:end]))
 
     @classmethod
     def wrap_int(cls, value: int) -> MemorySegment:
         """Create a segment of the four big-endian bytes of ``value``."""
-        if not -(2**31) <= value < 2**31:
-            raise OverflowError(f"{value} is no value of 4 bytes")
-        return cls(bytearray(struct.pack(">i", value)))
+        return cls(bytearray(struct.pack(">i", integer(value, 32))))
 
     # -- state ----------------------------------------------------------------------------
 
@@ -165,7 +167,7 @@ class MemorySegment:
         """
         self._check_freed()
         if not isinstance(self._memory, bytearray):
-            raise IllegalStateError("segment does not represent heap memory")
+            raise IllegalStateError("a segment off the heap has no array")
         return self._memory
 
     def get_off_heap_buffer(self) -> memoryview:
@@ -176,7 +178,7 @@ class MemorySegment:
         """
         self._check_freed()
         if self._heap:
-            raise IllegalStateError("segment does not represent off-heap memory")
+            raise IllegalStateError("a segment on the heap has no off-heap buffer")
         # Return a new view, since the caller may release it.
         return self._view[:]
 
@@ -194,6 +196,7 @@ class MemorySegment:
         Raises:
             IllegalStateError: the segment is freed, or gives no views.
         """
+        offset, length = integers(offset, length)
         if not self._gives_views:
             raise IllegalStateError("unsafe memory cannot be wrapped")
         self._check(offset, length)
@@ -203,12 +206,14 @@ class MemorySegment:
 
     def get(self, index: int) -> int:
         """Return the signed byte at ``index``."""
+        index = integer(index)
         self._check(index, 1)
         value = self._view[index]
         return value - 256 if value > 127 else value
 
     def put(self, index: int, value: int) -> None:
         """Store the low eight bits of ``value``."""
+        index, value = integers(index, value)
         self._check(index, 1)
         self._view[index] = value & 0xFF
 
@@ -222,20 +227,20 @@ class MemorySegment:
         Raises:
             TypeError: the value is neither True nor False.
         """
-        if not isinstance(value, bool):
-            raise TypeError(f"{value!r} is no bool")
-        self.put(index, 1 if value else 0)
+        self.put(index, int(boolean(value)))
 
     # -- scalars ---------------------------------------------------------------------------
 
     def _get_scalar(self, code: str, order: str, index: int) -> int | float:
         scalar = _SCALARS[code, order]
+        index = integer(index)
         self._check(index, scalar.size)
         value: int | float = scalar.unpack_from(self._view, index)[0]
         return value
 
     def _put_scalar(self, code: str, order: str, index: int, value: float) -> None:
         scalar = _SCALARS[code, order]
+        index = integer(index)
         try:
             content = scalar.pack(value)
         except OverflowError:
@@ -256,17 +261,18 @@ class MemorySegment:
         Raises:
             BufferError: the target is read-only.
         """
-        self._check_array(len(target), offset, length)
+        index, offset, length = integers(index, offset, length)
+        self._check_array(len(octets(target)), offset, length)
         self._check(index, length)
-        if memoryview(target).readonly:
-            raise BufferError("the target is read-only")
-        target[offset : offset + length] = self._view[index : index + length]
+        _writable(target)[offset : offset + length] = self._view[index : index + length]
 
     def put_bytes(self, index: int, source: bytes | bytearray, offset: int, length: int) -> None:
         """Copy ``source[offset:offset + length]`` to ``index``."""
-        self._check_array(len(source), offset, length)
+        index, offset, length = integers(index, offset, length)
+        content = octets(source)
+        self._check_array(len(content), offset, length)
         self._check(index, length)
-        self._view[index : index + length] = memoryview(source)[offset : offset + length]
+        self._view[index : index + length] = content[offset : offset + length]
 
     def get_to_byte_buffer(
         self, index: int, target: bytearray | memoryview, at: int, length: int
@@ -279,10 +285,10 @@ class MemorySegment:
         Raises:
             BufferError: the byte buffer is read-only or has no room.
         """
+        index, at, length = integers(index, at, length)
+        octets(target)
         self._check(index, length)
-        view = memoryview(target)
-        if view.readonly:
-            raise BufferError("the target is read-only")
+        view = _writable(target)
         if not 0 <= at <= len(view) - length:
             raise BufferError("the target has too little room")
         view[at : at + length] = self._view[index : index + length]
@@ -299,14 +305,17 @@ class MemorySegment:
         Raises:
             BufferError: the byte buffer has fewer bytes.
         """
+        index, at, length = integers(index, at, length)
+        content = octets(source)
         self._check(index, length)
-        if not 0 <= at <= len(source) - length:
+        if not 0 <= at <= len(content) - length:
             raise BufferError("the source has too few bytes")
-        self._view[index : index + length] = memoryview(source)[at : at + length]
+        self._view[index : index + length] = content[at : at + length]
         return at + length
 
     def get_to_output(self, output: BinaryIO, index: int, length: int) -> None:
         """Write ``length`` bytes from ``index`` to a binary file."""
+        index, length = integers(index, length)
         self._check(index, length)
         output.write(bytes(self._view[index : index + length]))
 
@@ -316,6 +325,7 @@ class MemorySegment:
         Raises:
             EOFError: the file has fewer bytes.
         """
+        index, length = integers(index, length)
         self._check(index, length)
         data = source.read(length)
         if len(data) < length:
@@ -324,6 +334,8 @@ class MemorySegment:
 
     def copy_to(self, offset: int, target: MemorySegment, target_offset: int, count: int) -> None:
         """Copy ``count`` bytes into another segment."""
+        _check_segment(target)
+        offset, target_offset, count = integers(offset, target_offset, count)
         self._check_pair(target, offset, target_offset, count)
         target._view[target_offset : target_offset + count] = self._view[offset : offset + count]
 
@@ -331,8 +343,9 @@ class MemorySegment:
         self, scratch: bytearray, other: MemorySegment, offset: int, other_offset: int, count: int
     ) -> None:
         """Exchange ``count`` bytes with another segment; an error leaves both unchanged."""
-        if len(scratch) < count:
-            raise IndexError(f"scratch of {len(scratch)} bytes for {count}")
+        _check_segment(other)
+        offset, other_offset, count = integers(offset, other_offset, count)
+        self._check_array(len(octets(scratch)), 0, count)
         self._check_pair(other, offset, other_offset, count)
         mine, theirs = self._view, other._view
         swapped = bytes(mine[offset : offset + count])
@@ -348,6 +361,10 @@ class MemorySegment:
         other_length: int | None = None,
     ) -> int:
         """Compare as unsigned bytes; after a common prefix, the shorter range is smaller."""
+        _check_segment(other)
+        offset, other_offset, length = integers(offset, other_offset, length)
+        if other_length is not None:
+            other_length = integer(other_length)
         common = length if other_length is None else min(length, other_length)
         self._check_pair(other, offset, other_offset, common)
         mine = bytes(self._view[offset : offset + common])
@@ -364,31 +381,25 @@ class MemorySegment:
 
     def _check_freed(self) -> None:
         if self._memory is None:
-            raise IllegalStateError("segment has been freed")
+            raise IllegalStateError("this segment has been freed")
 
     def _check(self, index: int, width: int) -> None:
         if self._memory is None:
-            raise IllegalStateError("segment has been freed")
-        if index < 0 or width < 0 or index > self._size - width:
-            raise IndexError(f"{width} bytes at {index} of a segment of {self._size}")
+            raise IllegalStateError("this segment has been freed")
+        self._check_array(self._size, index, width)
 
     def _check_pair(self, other: MemorySegment, index: int, other_index: int, width: int) -> None:
         if self._memory is None:
-            raise IllegalStateError("this memory segment has been freed")
+            raise IllegalStateError("this segment has been freed")
         self._check(index, width)
         if other._memory is None:
-            raise IllegalStateError("the other memory segment has been freed")
+            raise IllegalStateError("the other segment has been freed")
         other._check(other_index, width)
-
-    @staticmethod
-    def _check_size(size: int) -> None:
-        if size < 0:
-            raise OverflowError(f"a segment of {size} bytes")
 
     @staticmethod
     def _check_array(size: int, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset > size - length:
-            raise IndexError(f"{length} bytes at {offset} of an array of {size}")
+            raise IndexError(f"{length} bytes at {offset} are outside of {size} bytes")
 
     def get_char(self, index: int) -> int:
         """Return the unsigned 16 bits at ``index``."""
@@ -533,6 +544,27 @@ class MemorySegment:
     def put_double_little_endian(self, index: int, value: float) -> None:
         """Store a 64-bit float, least significant byte first."""
         self._put_scalar("d", "<", index, value)
+
+
+def _check_segment(other: MemorySegment) -> None:
+    if not isinstance(other, MemorySegment):
+        raise TypeError(f"{type(other).__name__!r} object is not an instance of 'MemorySegment'")
+
+
+def _writable(target: bytearray | memoryview) -> memoryview:
+    """Return a view of the bytes of a target, in the order of its indexes.
+
+    Raises:
+        BufferError: the target is read-only, or has several dimensions and gaps.
+    """
+    view = memoryview(target)
+    if view.readonly:
+        raise BufferError("the target is read-only")
+    if view.ndim == 1:
+        return view
+    if not view.c_contiguous:
+        raise BufferError("the target has several dimensions and is not contiguous")
+    return view.cast("B")
 
 
 def _difference(mine: bytes, theirs: bytes) -> int:

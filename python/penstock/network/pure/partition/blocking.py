@@ -382,7 +382,7 @@ class BlockingSubpartitionView(SubpartitionView[BlockingSubpartition]):
             IllegalStateError: the subpartition is not blocked.
         """
         if not self._blocked:
-            raise IllegalStateError(f"subpartition {self._subpartition.index} is not blocked")
+            raise IllegalStateError("the subpartition is not blocked")
         self._blocked = False
 
     def availability_and_backlog(self, *, has_credit: bool) -> tuple[bool, int]:

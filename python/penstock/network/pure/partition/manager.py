@@ -28,7 +28,7 @@ class ResultPartitionManager:
         """
         with self._lock:
             if partition._partition_id in self._partitions:
-                raise IllegalStateError(f"{partition} is registered already")
+                raise IllegalStateError("the partition is registered already")
             self._partitions[partition._partition_id] = partition
             listeners = self._listeners.pop(partition._partition_id, [])
         for listener in listeners:

@@ -15,6 +15,7 @@ from penstock.errors import (
     ProducerFailedError,
 )
 from penstock.network.data_type import DataType
+from penstock.network.pure.arguments import exact_bytes, integer, integers, items_of, octets, text
 from penstock.network.pure.memory.buffer_builder import BufferBuilder, BufferConsumer
 from penstock.network.pure.partition.blocking import (
     BlockingSubpartition,
@@ -163,9 +164,11 @@ class ResultPartition:
             IllegalStateError: the data type is not an event's, or is EndOfPartition's, which
                 `finish` sends; the size of the event is invalid; or the partition is finished.
         """
-        kind = _event_type(data_type, event)
-        if kind is DataType.END_OF_PARTITION:
+        exact_bytes(event)
+        kind = _data_type(integer(data_type))
+        if not kind.is_event or kind is DataType.END_OF_PARTITION:
             raise IllegalStateError(f"{kind.name} is not for broadcast_event")
+        _check_event_size(event)
         first = BufferConsumer.of_event(bytes(event), kind)
         try:
             with self._write_lock:
@@ -188,7 +191,7 @@ class ResultPartition:
             CancelTaskError: the partition was failed or released.
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
-        kind = _priority_type(data_type, event)
+        kind = _priority_type(integer(data_type), exact_bytes(event))
         with self._write_lock:
             self._check_writable()
             self._finish_all_builders()
@@ -204,7 +207,8 @@ class ResultPartition:
         Raises:
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
-        kind = _priority_type(data_type, event)
+        checkpoint_id, data_type = integers(checkpoint_id, data_type)
+        kind = _priority_type(data_type, exact_bytes(event))
         overtaken = self._overtake_each(
             event, kind, lambda each, barrier: each.time_out_barrier(checkpoint_id, barrier)
         )
@@ -213,6 +217,7 @@ class ResultPartition:
 
     def wait_barrier_taken(self, checkpoint_id: int, timeout_ms: int) -> bool:
         """Wait until every reader has taken the timeoutable barrier of a checkpoint."""
+        checkpoint_id, timeout_ms = integers(checkpoint_id, timeout_ms)
 
         def is_gone() -> bool:
             return not any(
@@ -239,6 +244,9 @@ class ResultPartition:
             IllegalStateError: the partition is a blocking one, was written to, or has no such
                 subpartition.
         """
+        subpartition = integer(subpartition)
+        items_of(buffers)
+        contents = [octets(data) for data in buffers]
         if not 0 <= subpartition < self.num_subpartitions:
             raise IllegalStateError(
                 f"subpartition {subpartition} of a partition with {self.num_subpartitions}"
@@ -249,7 +257,9 @@ class ResultPartition:
             if isinstance(target, BlockingSubpartition):
                 raise IllegalStateError("a blocking partition has nothing in flight")
             size = self._pool._segment_size
-            target.recover([b[at : at + size] for b in buffers for at in range(0, len(b), size)])
+            target.recover(
+                [bytes(b[at : at + size]) for b in contents for at in range(0, len(b), size)]
+            )
 
     def _overtake_each(
         self,
@@ -312,6 +322,7 @@ class ResultPartition:
 
     def fail(self, cause: str) -> None:
         """Fail the partition: readers get the cause, and a blocked writer wakes."""
+        text(cause)
         with self._state:
             if self._released:
                 return
@@ -345,15 +356,12 @@ class ResultPartition:
             self._stored.pages.destroy()
 
     def _on_consumed_subpartition(self, index: int) -> None:
-        """Count a reader that has finished; the last one releases the partition."""
+        """Count a reader that has finished or gone, and drop what is written for it."""
         with self._state:
             self._unconsumed.discard(index)
             self._state.notify_all()
-            all_consumed = not self._unconsumed
         self._subpartitions[index].release()
         self._on_barrier_taken()
-        if all_consumed:
-            self.release()
 
     # -- reading --------------------------------------------------------------------------
 
@@ -417,7 +425,7 @@ class ResultPartition:
         Raises:
             CancelTaskError: the partition was released.
         """
-        return self._task_events.next(timeout_ms)
+        return self._task_events.next(integer(timeout_ms))
 
     def is_available(self) -> bool:
         """Return whether a record can be started without waiting for a buffer.
@@ -428,11 +436,12 @@ class ResultPartition:
 
     def wait_available(self, timeout_ms: int) -> bool:
         """Wait until ``is_available``; return False on a timeout."""
+        timeout_ms = integer(timeout_ms)
         return self._stored is not None or self._pool.available_future.wait(timeout_ms / 1000)
 
     def wait_consumed(self, timeout_ms: int) -> bool:
         """Wait until every reader has read everything, or the partition is released."""
-        deadline = time.monotonic() + timeout_ms / 1000
+        deadline = time.monotonic() + integer(timeout_ms) / 1000
         with self._state:
             return self._state.wait_for(
                 lambda: self._released or not self._unconsumed, deadline - time.monotonic()
@@ -441,10 +450,10 @@ class ResultPartition:
     # -- builders -------------------------------------------------------------------------
 
     def _check_writable(self) -> None:
-        if self._released:
-            raise self._cancelled()
         if self._finished:
-            raise IllegalStateError(f"{self} is finished")
+            raise IllegalStateError("the result partition is finished")
+        if self._released:
+            raise CancelTaskError("the result partition was released")
 
     def _check_written(self) -> None:
         """Fail a blocking partition that cannot be written completely, so that no part is read."""
@@ -471,10 +480,6 @@ class ResultPartition:
         with self._state:
             self._unconsumed.clear()
             self._state.notify_all()
-
-    def _cancelled(self) -> CancelTaskError:
-        why = f" ({self._failure_cause})" if self._failure_cause else ""
-        return CancelTaskError(f"{self} has been released{why}")
 
     def _request_builder(self, subpartition: int) -> BufferBuilder:
         """Finish the builder that the other mode left open, then wait for a new one."""
@@ -529,22 +534,22 @@ class ResultPartition:
             self._finish_builder(index)
 
 
-def _event_type(data_type: int, event: bytes) -> DataType:
-    """Return the type of an event that may be sent."""
+def _data_type(number: int) -> DataType:
     try:
-        kind = DataType(data_type)
-    except ValueError as error:
-        raise IllegalStateError(f"no buffer data type {data_type}") from error
-    if not kind.is_event:
-        raise IllegalStateError(f"{kind.name} is not the type of an event")
+        return DataType(number)
+    except ValueError:
+        raise IllegalStateError(f"no buffer data type {number}") from None
+
+
+def _check_event_size(event: bytes) -> None:
     if not 0 < len(event) <= MAX_EVENT_BYTES:
         raise IllegalStateError(f"an event of {len(event)} bytes is outside 1..={MAX_EVENT_BYTES}")
-    return kind
 
 
 def _priority_type(data_type: int, event: bytes) -> DataType:
     """Return the type of an event that may overtake."""
-    kind = _event_type(data_type, event)
+    kind = _data_type(data_type)
     if not kind.has_priority:
         raise IllegalStateError(f"{kind.name} overtakes nothing")
+    _check_event_size(event)
     return kind

@@ -269,7 +269,7 @@ class PipelinedSubpartition(Subpartition):
         """
         with self._lock:
             if not self._blocked:
-                raise IllegalStateError(f"subpartition {self.index} is not blocked")
+                raise IllegalStateError("the subpartition is not blocked")
             self._blocked = False
             self._pace.restart()
 

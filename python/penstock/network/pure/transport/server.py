@@ -93,7 +93,7 @@ class SequenceViewReader:
     def resume(self) -> None:
         """Continue after a blocking event."""
         if self.view is None:
-            raise IllegalStateError("consumption resumed before it began")
+            raise IllegalStateError("the channel has no partition yet")
         if self.initial_credit == 0:
             # The consumer returned its floating buffers while it was blocked.
             self.credits = 0
