@@ -16,7 +16,7 @@ from penstock.table.plan.rules import check, optimized
 from penstock.table.plan.sessions import aggregated_sessions
 from penstock.table.plan.sliced_windows import sliced_windows
 from penstock.table.plan.time_use import reads_watermarks, splits_equal_times, time_grain
-from penstock.table.plan.windows import window_function_of
+from penstock.table.plan.windows import is_zoned, window_function_of
 from penstock.table.table_options import MINI_BATCH
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ class Translation(OperatorBuilder):
             "end_index": end,
             "has_kinds": has_kinds,
             "session": self._context.session,
-            "is_zoned": self._is_zoned(node.input),
+            "is_zoned": is_zoned(node.input),
             **self._phases(),
         }
         kind = "window_aggregate"
@@ -330,7 +330,7 @@ class Translation(OperatorBuilder):
             "window": sliced.window,
             "is_attached": sliced.is_attached,
             "session": self._context.session,
-            "is_zoned": self._is_zoned(node.input),
+            "is_zoned": is_zoned(node.input),
         }
         local = self._one(
             self.translate(sliced.rows), "local_window_aggregate", "LocalWindowAggregate", node,
@@ -360,16 +360,6 @@ class Translation(OperatorBuilder):
         function = window_function_of(node)
         if function is not None and function.is_proctime and self._context.is_streaming:
             raise TableException(f"Processing time Window {what} is not supported yet.")
-
-    @staticmethod
-    def _is_zoned(node: Node) -> bool:
-        """Return whether the windows of a node are in local time."""
-        from penstock.table.types import LocalZonedTimestampType
-
-        found = window_function_of(node)
-        if found is None:
-            return False
-        return isinstance(found.input.schema.fields[found.time_index].type, LocalZonedTimestampType)
 
     @_made.register(n.Expand)
     def _expand(self, node: n.Expand) -> Transformation:
@@ -472,7 +462,7 @@ class Translation(OperatorBuilder):
         return self._joined(
             node, "window_join", "WindowJoin",
             end_index=node.left_bounds[1], other_end_index=node.right_bounds[1],
-            is_zoned=self._is_zoned(node.left),
+            is_zoned=is_zoned(node.left),
         )  # fmt: skip
 
     @_made.register(n.TemporalJoin)
@@ -508,7 +498,7 @@ class Translation(OperatorBuilder):
                 self._refuse_proctime(node.input, "TopN")
             settings["end_index"] = None if node.bounds is None else node.bounds[1]
             settings["session"] = self._context.session
-            settings["is_zoned"] = self._is_zoned(node.input)
+            settings["is_zoned"] = is_zoned(node.input)
             return self._keyed(
                 before, node.partition, "window_rank", "WindowRank", node, **settings
             )

@@ -190,3 +190,13 @@ def milliseconds(expression: Expression, what: str) -> int:
     raise ValidationException(
         f"{what} must be a constant interval of days, hours, minutes or seconds, got '{expression}'"
     )
+
+
+def is_zoned(node: Node) -> bool:
+    """Return whether the windows of a node are in local time."""
+    from penstock.table.types import LocalZonedTimestampType
+
+    found = window_function_of(node)
+    if found is None:
+        return False
+    return isinstance(found.input.schema.fields[found.time_index].type, LocalZonedTimestampType)
