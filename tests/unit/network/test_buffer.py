@@ -24,5 +24,5 @@ def test_event_buffer():
     segment = buffer._segment
     buffer.recycle()
     assert segment.is_freed
-    with pytest.raises(ValueError, match="DATA_BUFFER"):
+    with pytest.raises(ValueError, match="1 is not the type of an event"):
         event_buffer(b"event", DataType.DATA_BUFFER)
