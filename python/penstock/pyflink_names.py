@@ -24,7 +24,7 @@ _SOURCES: Final = {
 }
 """The names, by the module of Python's library that defines them."""
 
-_MODULES: Final = "abc ast calendar datetime math pickle tempfile time typing uuid warnings"
+_MODULES: Final = "abc ast calendar datetime math os pickle tempfile time typing uuid warnings"
 """Modules of Python's library that PyFlink's modules import as modules."""
 
 _IMPORTED: Final = {
@@ -60,7 +60,7 @@ _IMPORTED: Final = {
     "datastream.slot_sharing_group": "Optional",
     "datastream.state": "Dict Enum List Optional Tuple",
     "datastream.state_backend": "ABCMeta List Optional",
-    "datastream.stream_execution_environment": "List Optional cast tempfile",
+    "datastream.stream_execution_environment": "List Optional cast os tempfile",
     "datastream.utils": "abstractmethod ast datetime pickle",
     "datastream.window": (
         "ABC Any BytesIO Collection Enum Generic Iterable Optional TypeVar abstractmethod cast math"
