@@ -231,9 +231,6 @@ def _same(cluster: RunningCluster, url: str) -> bool:
     return cluster.url.replace("127.0.0.1", "localhost") == url.replace("127.0.0.1", "localhost")
 
 
-#: States of jobs that have ended.
-
-
 def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dict[str, Any]]:
     """Return the job with an id, or the beginning of one, or a name, and its cluster.
 

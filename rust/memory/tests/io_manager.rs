@@ -173,7 +173,7 @@ fn blocks_round_trip() {
         let beyond = reader.read_block(UniqueBuffer::unpooled(64));
         assert_eq!(beyond.is_err(), access == FileAccess::Synchronous);
         assert!(reader.close().is_err());
-        let blocks = (0..10).map(|_| UniqueBuffer::unpooled(128)).collect();
+        let blocks: Vec<_> = (0..10).map(|_| UniqueBuffer::unpooled(128)).collect();
         let bulk = BulkBlockChannelReader::open(&manager, channel.clone(), access, blocks).unwrap();
         let blocks = bulk.close_and_delete().unwrap();
         assert_eq!(blocks.len(), 10);

@@ -62,7 +62,7 @@ def tables(env):
         ("select", "a, b", "col('a'), col('b')"),
         ("select", "*", "col('*')"),
         ("select", "concat(b, ', ') as z, a", "call_sql(\"concat(b, ', ')\").alias('z'), col('a')"),
-        ("select", 'concat(b, "it\'s", null)', "call_sql(\"concat(b, 'it''s', null)\")"),
+        ("select", 'concat(b, "it\'s", b)', "call_sql(\"concat(b, 'it''s', b)\")"),
         ("where", "a === 1 && b !== 'x && y'", "call_sql(\"a = 1 AND b <> 'x && y'\")"),
         ("filter", "a > 1", "call_sql('a > 1')"),
         ("group_by", "b", "col('b')"),
