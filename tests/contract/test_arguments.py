@@ -162,6 +162,8 @@ def test_events_and_ends(environment):
         partition.finish()
     with pytest.raises(IllegalStateError, match="finished"):
         partition.broadcast_event(b"event", 2)
+    partition.release()
+    partition = environment.create_result_partition(partition_id(), 2)
     partition.fail("over")
     for act in (partition.finish, lambda: partition.broadcast_event(b"event", 2)):
         with pytest.raises(CancelTaskError):

@@ -15,6 +15,7 @@ from support.processes import children
 
 pytestmark = [
     pytest.mark.process,
+    pytest.mark.own_fork_server,
     pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone"),
 ]
 
