@@ -47,7 +47,8 @@ class Changelog:
         known = self._known.get(id(node))
         if known is None:
             kinds = self._kinds(node)
-            if self.has_new_rows_only(node):
+            # A source keeps the old row of an update that changes its key.
+            if self.has_new_rows_only(node) and not isinstance(node, n.Scan):
                 kinds -= {n.UPDATE_BEFORE}
             known = self._known[id(node)] = (node, kinds)
         return known[1]

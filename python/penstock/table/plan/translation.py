@@ -140,8 +140,9 @@ class Translation(OperatorBuilder):
     def _scan(self, node: n.Scan) -> Transformation:
         made: Transformation = node.source.transformation(self._context)
         self.ids.name_source(made, node.name)
-        if n.UPDATE_BEFORE in node.kinds and self._changelog.has_new_rows_only(node):
-            return self._one(made, "drop_update_before", "DropUpdateBefore", node)
+        key = node.schema.primary_key
+        if key and n.UPDATE_BEFORE in node.kinds and self._changelog.has_new_rows_only(node):
+            return self._one(made, "drop_update_before", "DropUpdateBefore", node, keys=tuple(key))
         return made
 
     @_made.register(n.Values)

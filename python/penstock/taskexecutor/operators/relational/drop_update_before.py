@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from penstock.table.plan.nodes import UPDATE_BEFORE
+from penstock.columns.numpy_values import numpy_values
+from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
+from penstock.taskexecutor.operators.relational.change_pairs import differing
 
-_OLD = pa.scalar(UPDATE_BEFORE, pa.int8())
+if TYPE_CHECKING:
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class DropUpdateBeforeOperator(RelationalOperator):
-    """Drops the old rows of updates: the new rows replace them in the table."""
+    """Drops the old row of an update before the new row of its key, which replaces it.
+
+    The old row of another key stays: the table deletes it.
+    """
+
+    def __init__(self, context: OperatorContext, keys: tuple[int, ...]) -> None:
+        """Create the operator.
+
+        Args:
+            context: The operator's context.
+            keys: Positions of the columns of the key.
+        """
+        super().__init__(context)
+        self.keys = keys
 
     def process_columns(self, batch: pa.RecordBatch) -> None:
         """Process a batch."""
-        self.emit(batch.filter(pc.not_equal(batch.column(batch.num_columns - 1), _OLD)))
+        kinds = numpy_values(batch.column(batch.num_columns - 1))
+        old = np.flatnonzero((kinds[:-1] == UPDATE_BEFORE) & (kinds[1:] == UPDATE_AFTER))
+        has_moved = differing([batch.column(key) for key in self.keys], old + 1, old)
+        kept = np.ones(len(kinds), bool)
+        kept[old[~has_moved]] = False
+        self.emit(batch.filter(pa.array(kept)))
