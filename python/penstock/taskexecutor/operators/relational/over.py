@@ -6,7 +6,7 @@ import datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.functions.row_equality import equal_to
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
@@ -173,7 +173,7 @@ class SortedOverOperator(KeyedRelationalOperator):
                 entries.append((row, None))
                 self.rows.put(text, entries)
                 continue
-            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
+            is_added = kinds is None or kinds[position] in ADDED
             self._change(text, entries, row, is_added=is_added)
         self.flush()
 

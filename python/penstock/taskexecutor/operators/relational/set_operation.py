@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
@@ -54,7 +54,7 @@ class SetOperator(TwoInputRelationalOperator):
         """Process a batch of one side."""
         kinds = kinds_of(batch)
         for position, row in enumerate(rows_of(batch, self.widths[side])):
-            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
+            is_added = kinds is None or kinds[position] in ADDED
             text = key_text(row)
             found = list(self.rows.get(text) or (row, 0, 0))
             before = self._count(found[1], found[2])

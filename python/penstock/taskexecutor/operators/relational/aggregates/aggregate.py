@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.group_kernels import NoKernelError
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.aggregates.packed_groups import PackedGroups
 from penstock.taskexecutor.operators.relational.aggregates.partial_aggregates import (
@@ -137,7 +137,7 @@ class GroupAggregateOperator(GatheringOperator):
         #: the result now.
         touched: dict[str, list[Any]] = {}
         for row, (key, text) in enumerate(zip(keys, texts_of(keys), strict=True)):
-            is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
+            is_added = kinds is None or kinds[row] in ADDED
             entry = touched.get(text)
             if entry is None:
                 entry = touched[text] = self._entry(key, self.layout.plain(self.groups.get(text)))

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.exception_deadline import repr_in_time
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import argument_values
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import kinds_of, selected_rows
@@ -76,7 +76,7 @@ class TableAggregateOperator(KeyedRelationalOperator):
         )
         for position, (key, given) in enumerate(zip(keys, arguments, strict=True)):
             text = key_text(key)
-            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
+            is_added = kinds is None or kinds[position] in ADDED
             found = self.groups.get(text)
             count, accumulator = (
                 (0, self.function.create_accumulator()) if found is None else found[1:]

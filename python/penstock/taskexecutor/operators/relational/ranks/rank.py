@@ -11,7 +11,7 @@ import numpy as np
 from penstock.columns.group_kernels import NoKernelError
 from penstock.columns.numpy_values import numpy_values
 from penstock.table.functions.row_equality import equal_to
-from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
 from penstock.taskexecutor.operators.relational.batches import (
@@ -171,7 +171,7 @@ class RankOperator(GatheringOperator):
             self.flush()
             return
         for position, (text, row) in enumerate(zip(texts, rows, strict=True)):
-            is_added = kinds is None or kinds[position] in (INSERT, UPDATE_AFTER)
+            is_added = kinds is None or kinds[position] in ADDED
             self._change(text, row, is_added=is_added)
         self.flush()
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.columns.groups import spread
 from penstock.columns.numpy_values import numpy_values
 from penstock.columns.panes import sliding_windows, tumbling_starts
-from penstock.table.plan.nodes import INSERT, UPDATE_AFTER
+from penstock.table.plan.nodes import ADDED, INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.aggregates.partial_aggregates import (
@@ -285,7 +285,7 @@ class WindowAggregateOperator(KeyedRelationalOperator):
                 group = [key, 0, self.calls.create()] if group is None else list(group)
                 group[2] = list(group[2])
                 touched[place] = group
-            is_added = kinds is None or kinds[row] in (INSERT, UPDATE_AFTER)
+            is_added = kinds is None or kinds[row] in ADDED
             group[1] += 1 if is_added else -1
             self.calls.change(group[2], arguments, row, is_added=is_added)
         self._note(end for end, _ in touched)
