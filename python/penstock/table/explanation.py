@@ -12,9 +12,8 @@ from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import (
     Changelog,
     kinds_text,
-    new_rows_only,
     shown_with_new_rows_only,
-    with_readers,
+    unread_by_tables,
 )
 from penstock.table.plan.translation import translate
 from penstock.table.pruning import pruned
@@ -40,7 +39,7 @@ def explained(jobs: TableJobs, nodes: Sequence[Node], details: Sequence[Any]) ->
     plain = "\n".join(n.explain_tree(node) for node in nodes)
     plans = pruned(nodes, is_streaming=is_streaming, settings=context.settings)
     sinks = [node for node in plans if isinstance(node, n.Sink)]
-    short = new_rows_only(with_readers((sink, sink.input) for sink in sinks))
+    short = unread_by_tables((sink, sink.input) for sink in sinks)
     for query in plans:
         if not isinstance(query, n.Sink):
             short += shown_with_new_rows_only(query)

@@ -111,7 +111,7 @@ class TableJobs:
         Raises:
             TableException: A plan cannot run, or a table does not accept its updates.
         """
-        from penstock.table.plan.changelog import new_rows_only, with_readers
+        from penstock.table.plan.changelog import unread_by_tables
         from penstock.table.plan.translation import Translation
 
         context = self.context(environment)
@@ -121,7 +121,7 @@ class TableJobs:
             settings=context.settings,
         )
         pairs = list(zip(sinks, plans, strict=True))
-        context.new_rows_only = new_rows_only(with_readers(pairs))
+        context.new_rows_only = unread_by_tables(pairs)
         translation = Translation.of([sink.input for sink in sinks], context)
         for sink, plan in pairs:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)

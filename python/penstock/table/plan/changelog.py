@@ -135,13 +135,13 @@ def new_rows_only(
     return [node for key, node in unread.items() if key not in read and isinstance(node, leave_out)]
 
 
-def with_readers(plans: Iterable[tuple[n.Sink | None, Node]]) -> list[tuple[Node, bool]]:
-    """Return plans, and for each whether UPDATE_BEFORE of its result is read.
+def unread_by_tables(insertions: Iterable[tuple[n.Sink, Node]]) -> list[Node]:
+    """Return the nodes of a job that leave out UPDATE_BEFORE, since no table reads such rows.
 
     Args:
-        plans: Plans, each with its insertion; None for a query, which reads all rows.
+        insertions: All insertions of the job, each with the plan of its rows.
     """
-    return [(rows, sink is None or _reads_old_rows(sink, rows)) for sink, rows in plans]
+    return new_rows_only((rows, _reads_old_rows(sink, rows)) for sink, rows in insertions)
 
 
 def _reads_old_rows(sink: n.Sink, rows: Node) -> bool:
