@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.columns.batch_functions import BatchFunction
 from penstock.columns.column_batch import ColumnBatch
+from penstock.datastream.functions.function import WrappedFunction
 from penstock.datastream.functions.window import ProcessAllWindowFunction, ProcessWindowFunction
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.common.composite_types import RowTypeInfo
 
 
-class WindowBatches:
+class WindowBatches(WrappedFunction):
     """Calls a function with all records of a window as one batch."""
 
     def __init__(
@@ -30,19 +31,9 @@ class WindowBatches:
             fields: The columns of the batches.
             result_type: The type of the rows that it returns.
         """
-        self._function = function
+        super().__init__(function)
         self._batches = BatchFunction(function, frame, result_type, "apply_batches")
         self._fields = fields
-
-    def open(self, runtime_context: Any) -> None:
-        """Open the function."""
-        if hasattr(self._function, "open"):
-            self._function.open(runtime_context)
-
-    def close(self) -> None:
-        """Close the function."""
-        if hasattr(self._function, "close"):
-            self._function.close()
 
     def of(self, key: Any, window: Any, elements: Iterable[Any]) -> list[Any]:
         """Return the rows of the function for a window."""

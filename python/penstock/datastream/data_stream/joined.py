@@ -24,7 +24,7 @@ from penstock.datastream.functions import (
     MapFunction,
     WindowFunction,
 )
-from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.function import WrappedFunction, check_function
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.checking import never_equal
@@ -178,19 +178,8 @@ class _EitherKey(KeySelector):
         return self._get[value[0]](value[1])
 
 
-class _SidesWindow(WindowFunction[Any, Any, Any, Any]):
+class _SidesWindow(WrappedFunction, WindowFunction[Any, Any, Any, Any]):
     """Divide the records of a window by side."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        if hasattr(self._function, "open"):
-            self._function.open(runtime_context)
-
-    def close(self) -> None:
-        if hasattr(self._function, "close"):
-            self._function.close()
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
         sides: tuple[list[Any], list[Any]] = ([], [])

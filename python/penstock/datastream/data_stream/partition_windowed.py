@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.values.records import record_field
 from penstock.datastream.functions import KeySelector, MapPartitionFunction, WindowFunction
-from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.function import WrappedFunction, check_function
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.functions import bound_function
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.datastream.data_stream.settings import StreamSettings
-    from penstock.datastream.functions import RuntimeContext
 
 
 class Order(Enum):
@@ -39,44 +38,24 @@ class _Field(KeySelector):
         return record_field(value, field) if isinstance(field, str) else value[field]
 
 
-class _Sort(MapPartitionFunction):
+class _Sort(WrappedFunction, MapPartitionFunction):
     def __init__(self, selector: Any, *, descending: bool) -> None:
-        self._selector = selector
+        super().__init__(selector)
         self._key = bound_function(selector, "get_key")
         self._descending = descending
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Open the selector."""
-        if hasattr(self._selector, "open"):
-            self._selector.open(runtime_context)
-
-    def close(self) -> None:
-        """Close the selector."""
-        if hasattr(self._selector, "close"):
-            self._selector.close()
 
     def map_partition(self, values: Iterable[Any]) -> Iterable[Any]:
         """Return the sorted records."""
         return sorted(values, key=self._key, reverse=self._descending)
 
 
-class OfWindow(WindowFunction[Any, Any, Any, Any]):
+class OfWindow(WrappedFunction, WindowFunction[Any, Any, Any, Any]):
     """The function that calls a function of a partition with the records of a key."""
 
     def __init__(self, function: Any) -> None:
         """Store the function."""
-        self._function = function
+        super().__init__(function)
         self._called = bound_function(function, "map_partition")
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Open the function."""
-        if hasattr(self._function, "open"):
-            self._function.open(runtime_context)
-
-    def close(self) -> None:
-        """Close the function."""
-        if hasattr(self._function, "close"):
-            self._function.close()
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
         """Return the results for the records of a key."""

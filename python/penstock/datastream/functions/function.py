@@ -30,6 +30,24 @@ class Function(ABC):  # noqa: B024
         """Release the resources of `open`; called once, also after a failure."""
 
 
+class WrappedFunction(Function):
+    """A function of penstock's own that calls a user's function, with its life cycle."""
+
+    def __init__(self, function: Any) -> None:
+        """Wrap a function: an object with or without ``open`` and ``close``."""
+        self._function = function
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the function."""
+        if hasattr(self._function, "open"):
+            self._function.open(runtime_context)
+
+    def close(self) -> None:
+        """Close the function."""
+        if hasattr(self._function, "close"):
+            self._function.close()
+
+
 def check_function(func: Any, function_class: type, where: str, *, or_callable: bool) -> None:
     """Check the function that a transformation received.
 
