@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import typing
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from penstock.columns.batch_schema import batch_schema, fields_of
 from penstock.columns.column_batch import ColumnBatch
+from penstock.common.calls.called import called_function
 from penstock.common.packages.optional_library import optional_library
 from penstock.errors import FormatError, InvalidProgramError, WrongArgumentError
 from penstock.formats.arrow_types import arrow_library
@@ -79,14 +79,8 @@ def _evaluated(function: Callable[..., Any], hint: Any) -> Any:
     """Return an annotation; the text of one in quotes that cannot be evaluated."""
     if not isinstance(hint, str):
         return hint
-    called: Any = function
-    while isinstance(called, functools.partial):
-        called = called.func
-    if not inspect.isroutine(called):
-        called = type(called).__call__
-    called = inspect.unwrap(called)
     try:
-        return eval(hint, getattr(called, "__globals__", {}))
+        return eval(hint, getattr(called_function(function), "__globals__", {}))
     except Exception:
         return hint
 

@@ -7,12 +7,11 @@ therefore runs as it does without one.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import typing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.common.annotation_types import UntypedError, annotated, annotated_elements
+from penstock.common.calls.called import called_function
 from penstock.common.values.records import field_names_of
 from penstock.expressions.computed import ComputedFunction
 from penstock.expressions.functions import bound_function
@@ -54,14 +53,9 @@ def of_results(function: Any, method: str, *, elements: bool = False) -> Annotat
     """
     if isinstance(function, ComputedFunction):
         return NOTHING
-    called: Any = bound_function(function, method)
-    while isinstance(called, functools.partial):
-        called = called.func
+    called = called_function(bound_function(function, method))
     if isinstance(called, type):
         return NOTHING if elements else of_records([called])
-    if not inspect.isroutine(called):
-        called = getattr(type(called), "__call__", called)  # noqa: B004
-    called = inspect.unwrap(called)
     if "return" not in getattr(called, "__annotations__", ()):
         return NOTHING
     try:
