@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
+from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +36,10 @@ _LITERALS: Final = {
     bool: Types.BOOLEAN(),
     int: Types.BIG_INT(),
     float: Types.DOUBLE(),
+    Decimal: Types.BIG_DEC(),
+    datetime.datetime: Types.SQL_TIMESTAMP(),
+    datetime.date: Types.SQL_DATE(),
+    datetime.time: Types.SQL_TIME(),
 }
 
 #: The types that a function or operator accepts for each kind of operand.
@@ -45,8 +51,11 @@ _MEMBERS: Final = {
 
 #: Kinds of values that equal no value of another kind, except that numbers equal numbers.
 _COMPARED: Final = frozenset(
-    {"string", "integer", "float", "decimal", "date", "time", "timestamp", "instant", "tuple"}
-)
+    {
+        "string", "integer", "float", "decimal",
+        "date", "time", "timestamp", "instant", "duration", "tuple",
+    }
+)  # fmt: skip
 
 #: Milliseconds in each part of a timestamp in ms, and the number of parts in the next one.
 _PARTS_OF_MILLIS: Final = {
@@ -54,7 +63,26 @@ _PARTS_OF_MILLIS: Final = {
     "minute": (60_000, 60),
     "second": (1000, 60),
 }
+_OF_DAYS: Final = ("date", "timestamp")
 _OF_DATES: Final = ("year", "month", "day", "weekday")
+
+#: By operator, the kinds of times and timedeltas that Python computes with.
+_OF_TIMES: Final = {
+    "+": (
+        ("timestamp", "duration"), ("duration", "timestamp"),
+        ("date", "duration"), ("duration", "date"), ("duration", "duration"),
+    ),
+    "-": (
+        ("timestamp", "duration"), ("date", "duration"),
+        ("timestamp", "timestamp"), ("date", "date"), ("duration", "duration"),
+    ),
+    "*": (
+        ("duration", "integer"), ("integer", "duration"),
+        ("duration", "float"), ("float", "duration"),
+    ),
+    "/": (("duration", "integer"), ("duration", "float"), ("duration", "duration")),
+    "//": (("duration", "integer"), ("duration", "duration")),
+}  # fmt: skip
 
 #: A part of an expression in executable form, and its type; None if that is unknown.
 Typed = tuple[n.Node, TypeInformation | None]
@@ -193,7 +221,7 @@ class _Checker:
         left, one = self.typed(node.left)
         right, other = self.typed(node.right)
         typed = n.Binary(node.operator, left, right)
-        kinds = kind_of(one), kind_of(other)
+        kinds = _kind_of_operand(left, one), _kind_of_operand(right, other)
         if node.operator in ("==", "!="):
             for found, against in ((one, right), (other, left)):
                 _check_member(node, found, against)
@@ -205,15 +233,19 @@ class _Checker:
             return typed, Types.BOOLEAN()
         if node.operator in ("<", "<=", ">", ">="):
             if kinds[0] != kinds[1] and not _are_numbers(kinds):
-                raise _cannot(node, f"compares {one} with {other}, which have no order")
+                what = f"{_shown(kinds[0], one)} with {_shown(kinds[1], other)}"
+                raise _cannot(node, f"compares {what}, which have no order")
             return typed, Types.BOOLEAN()
         if node.operator == "+" and kinds == ("string", "string"):
             return typed, Types.STRING()
+        if kinds in _OF_TIMES.get(node.operator, ()):
+            return typed, _type_of_time(kinds, (one, other))
         if not _are_numbers(kinds):
             hint = ""
             if node.operator == "+" and "string" in kinds:
                 hint = ": convert the other one to a text by cast(Types.STRING())"
-            raise _cannot(node, f"computes with {one} and {other}, which are not numbers{hint}")
+            what = f"{_shown(kinds[0], one)} and {_shown(kinds[1], other)}"
+            raise _cannot(node, f"computes with {what}, which are not numbers{hint}")
         if set(kinds) == {"decimal", "float"}:
             raise _cannot(node, "mixes decimals with floats, which Python does not: cast one")
         return typed, _arithmetic_type(node.operator, kinds)
@@ -334,10 +366,13 @@ def _member(
 
 
 def _check_member(node: n.Node, found: TypeInformation | None, against: n.Node) -> None:
-    """Refuse a comparison with a constant that no value equals: of a member with another value."""
+    """Refuse a comparison with a constant that no value equals."""
     if not isinstance(against, n.Literal) or against.value is None:
         return
     value: Any = against.value
+    kinds = kind_of(found), _kind_of_operand(against, _LITERALS.get(type(value)))
+    if _are_never_equal(kinds):
+        raise _cannot(node, f"compares {found} with {value!r}, which it never is")
     written: str | None = None
     if isinstance(found, EnumTypeInfo):
         enum_class: Any = found.enum_class
@@ -359,7 +394,31 @@ def never_equal(one: TypeInformation | None, other: TypeInformation | None) -> b
     if isinstance(one, typeinfo.TupleTypeInfo) and isinstance(other, typeinfo.TupleTypeInfo):
         types = one.get_field_types(), other.get_field_types()
         return len(types[0]) != len(types[1]) or any(map(never_equal, *types))
+    return _are_never_equal(kinds)
+
+
+def _are_never_equal(kinds: Sequence[str]) -> bool:
     return kinds[0] != kinds[1] and _COMPARED.issuperset(kinds) and not _are_numbers(kinds)
+
+
+def _kind_of_operand(operand: n.Node, found: TypeInformation | None) -> str:
+    """Return the kind of an operand's values; no type describes timedeltas."""
+    is_duration = isinstance(operand, n.Literal) and isinstance(operand.value, datetime.timedelta)
+    return "duration" if is_duration else kind_of(found)
+
+
+def _shown(kind: str, found: TypeInformation | None) -> str:
+    return "a timedelta" if kind == "duration" else str(found)
+
+
+def _type_of_time(
+    kinds: Sequence[str], types: Sequence[TypeInformation | None]
+) -> TypeInformation | None:
+    """Return the type of a computed time; None for a timedelta and a ratio of timedeltas."""
+    if kinds[0] == kinds[1]:
+        return None
+    times = (found for kind, found in zip(kinds, types, strict=True) if kind in _OF_DAYS)
+    return next(times, None)
 
 
 def _are_numbers(kinds: Sequence[str]) -> bool:

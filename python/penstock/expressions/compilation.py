@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timezone
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from penstock.expressions import nodes as n
@@ -31,6 +33,19 @@ def compile_into(builder: ProgramBuilder, node: n.Node, arguments: Sequence[int]
     return _Compiler(builder, arguments).compiled(node)
 
 
+def _refuse_own_operators(*operands: n.Node) -> None:
+    """Refuse constants whose operators may run Python code, which the machine does not run.
+
+    Raises:
+        NotComputedError: An operand is a member of an enum, or a time in a zone with rules.
+    """
+    for operand in operands:
+        value = operand.value if isinstance(operand, n.Literal) else None
+        zone = getattr(value, "tzinfo", None)
+        if isinstance(value, Enum) or (zone is not None and type(zone) is not timezone):
+            raise NotComputedError(f"compares with {value!r}, whose operators are Python code")
+
+
 class _Compiler:
     def __init__(self, builder: ProgramBuilder, arguments: Sequence[int]) -> None:
         self._builder = builder
@@ -46,6 +61,7 @@ class _Compiler:
             case n.Field():
                 return self._field(node)
             case n.Binary():
+                _refuse_own_operators(node.left, node.right)
                 left, right = self.compiled(node.left), self.compiled(node.right)
                 return builder.add(node.operator, left, right)
             case n.Negative():
@@ -56,6 +72,7 @@ class _Compiler:
                 operation = "is not" if node.negated else "is"
                 return builder.add(operation, self.compiled(node.operand), builder.constant(None))
             case n.IsIn():
+                _refuse_own_operators(*map(n.Literal, node.values))
                 values = builder.constant(node.values)
                 return builder.add("in", self.compiled(node.operand), values)
             case n.Logical():

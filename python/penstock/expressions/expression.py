@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,19 @@ if TYPE_CHECKING:
     from penstock.expressions.time_functions import TimeFunctions
 
 #: Classes of values that may stand for themselves in an expression.
-_LITERAL_CLASSES = (bool, int, float, str, bytes, type(None))
+_LITERAL_CLASSES = (
+    bool,
+    int,
+    float,
+    Decimal,
+    str,
+    bytes,
+    datetime.datetime,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    type(None),
+)
 
 #: The functions that convert to a type.
 _CASTS = {
@@ -41,8 +55,8 @@ def as_node(value: Any) -> n.Node:
     if type(value) in _LITERAL_CLASSES or isinstance(value, Enum):
         return n.Literal(value)
     raise InvalidProgramError(
-        "an expression takes expressions, numbers, texts, bytes, booleans, members of enums and "
-        f"None, not {value!r}"
+        "an expression takes expressions, numbers, texts, bytes, booleans, dates, times, "
+        f"timedeltas, members of enums and None, not {value!r}"
     )
 
 
@@ -157,7 +171,7 @@ class Expression:
         """Return whether the value equals one of some values.
 
         Args:
-            values: Numbers, texts, bytes, booleans, members of enums and None.
+            values: Numbers, texts, bytes, booleans, dates, times, members of enums and None.
         """
         kept = tuple(values)
         for value in kept:

@@ -37,7 +37,7 @@ def field(key: int | str, type_info: TypeInformation | None = None) -> Expressio
 
 
 def lit(value: Any) -> Expression:
-    """Return a constant: a number, text, bytes, boolean or None."""
+    """Return a constant: a number, text, bytes, boolean, date, time, member of an enum or None."""
     return Expression(as_node(value))
 
 
