@@ -110,10 +110,10 @@ def test_a_program_reads_the_state_of_its_job(tmp_path, options):
             list(misspelt)
     assert rows_of(state.scan([("key", "<", 3)], consistency="checkpoint")) == everything[:3]
 
-    with pytest.raises(StateReadError, match=r"no keyed state 'ordr', but: order, pairs"):
+    with pytest.raises(StateReadError, match=r"'ordr', but: order, pairs; did you mean 'order'"):
         job.state("orders", "ordr").get(1)
-    with pytest.raises(StateReadError, match="no operator 'nobody'"):
-        list(job.state("nobody", "order").scan())
+    with pytest.raises(StateReadError, match=r"operator 'order', but: .*; did you mean 'orders'"):
+        list(job.state("order", "order").scan())
     with pytest.raises(InvalidProgramError, match="key, namespace or value"):
         state.scan([("price", ">", 1)])
     with pytest.raises(InvalidProgramError, match="must be live or checkpoint"):

@@ -149,7 +149,11 @@ class JobClient(MissingMethods):
 
         Args:
             operator: The uid, id or unique name of the operator.
-            name: The name of the state's descriptor.
+            name: The name of the state's descriptor.  The names are checked when the state is read,
+                as tasks register states when they run.
+
+        Raises:
+            WrongArgumentError: A name is not a string.
         """
         # Imported by name: the room of state depends on all others, and this one on none.
         room = import_module("penstock.state_processor.live_state")

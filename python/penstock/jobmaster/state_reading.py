@@ -6,6 +6,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.calls.names import nearest_hint
 from penstock.common.jobs.job_gateway import StateAnswer
 from penstock.errors import StateReadError
 from penstock.jobmaster.scheduling.states import ExecutionState
@@ -52,8 +53,9 @@ def operator_id(job: JobSnapshot, name: str) -> bytes:
             )
         if named:
             return named[0].id
-    known = ", ".join(sorted(one.uid or one.name for one in operators))
-    raise UnknownStateError(f"the job has no operator {name[:100]!r}, but: {known}"[:2000])
+    known = sorted(one.uid or one.name for one in operators)
+    message = f"the job has no operator {name[:100]!r}, but: {', '.join(known)}"[:2000]
+    raise UnknownStateError(message + nearest_hint(name, known))
 
 
 class StateReader:
@@ -131,6 +133,7 @@ class StateReader:
             known = ", ".join(sorted(states)) or "none"
             raise UnknownStateError(
                 f"{question.operator!r} has no keyed state {question.state[:100]!r}, but: {known}"
+                + nearest_hint(question.state, states)
             )
         latest = job.checkpoints.latest.get("completed")
         answer = StateAnswer(

@@ -6,6 +6,7 @@ import asyncio
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.calls.names import nearest_hint
 from penstock.common.jobs.job_gateway import StateQuestion
 from penstock.common.options import rest
 from penstock.errors import SerializationError, StateReadError, WrongArgumentError
@@ -227,7 +228,8 @@ async def state(call: Call) -> Json:
     states = {one: kind for answer in answers for one, kind in answer.states.items()}
     if wanted and running and wanted not in states:
         known = ", ".join(sorted(states)) or "none"
-        raise RestError(404, f"{name[:100]!r} has no keyed state {wanted[:100]!r}, but: {known}")
+        missing = f"{name[:100]!r} has no keyed state {wanted[:100]!r}, but: {known}"
+        raise RestError(404, missing + nearest_hint(wanted, states))
     return {
         "operator": name,
         "states": [{"name": one, "kind": kind} for one, kind in sorted(states.items())],

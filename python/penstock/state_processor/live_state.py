@@ -34,6 +34,9 @@ class StateOfTasks(LiveState):
     """
 
     def __init__(self, gateway: JobGateway, operator: str, name: str) -> None:
+        for what, text in (("operator", operator), ("state", name)):
+            if not isinstance(text, str):
+                raise WrongArgumentError(f"the name of the {what} is a string, got {text!r:.100}")
         self._gateway = gateway
         self._operator = operator
         self._name = name

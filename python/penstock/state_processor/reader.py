@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.storage import load_metadata
+from penstock.common.calls.names import nearest_hint
 from penstock.common.options.state import BACKEND, check_rocksdb
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import InvalidProgramError
@@ -186,9 +187,11 @@ class Savepoint:
         ):
             if len(matches) == 1:
                 return matches[0]
-        known = ", ".join(repr(o.uid or o.name or o.operator_id.hex()) for o in operators)
+        known = [o.uid or o.name or o.operator_id.hex() for o in operators]
         raise InvalidProgramError(
-            f"{self.location} has no operator {wanted!r}, or several with that name; it has {known}"
+            f"{self.location} has no operator {wanted!r}, or several with that name; it has "
+            + ", ".join(map(repr, known))
+            + nearest_hint(wanted, known)
         )
 
     def _snapshots(self, operator: OperatorState) -> Iterator[OperatorSnapshot]:
@@ -247,4 +250,5 @@ def _unknown(what: str, name: str, operator: OperatorState, known: set[str]) -> 
     there = ", ".join(map(repr, sorted(known))) or "none"
     return InvalidProgramError(
         f"operator {operator.uid or operator.name!r} has no {what} {name!r}; it has {there}"
+        + nearest_hint(name, known)
     )

@@ -22,6 +22,7 @@ from penstock.testing import PipelineTestHarness
 
 END = 2**63 - 1
 SIDES = ("left", "right")
+MINUTE = TumblingEventTimeWindows.of(Time.minutes(1))
 
 
 class Item(NamedTuple):
@@ -278,14 +279,13 @@ def test_windows_join_without_a_partner(how):
 
 def test_functions_of_windows_see_key_and_window():
     events = [("left", Item("a", 1), 10), ("right", Item("a", 2), 20)]
-    minute = TumblingEventTimeWindows.of(Time.minutes(1))
 
     def in_join(one, other):
-        by_key = one.join(other).where("key").equal_to("key").window(minute)
+        by_key = one.join(other).where("key").equal_to("key").window(MINUTE)
         return by_key.apply(lambda a, b, ctx: (ctx.key, ctx.window.end))
 
     def in_group(one, other):
-        by_key = one.co_group(other).where("key").equal_to("key").window(minute)
+        by_key = one.co_group(other).where("key").equal_to("key").window(MINUTE)
         return by_key.apply(lambda a, b, ctx: [(ctx.key, ctx.window.end, len(a), len(b))])
 
     assert joined(in_join, events) == [("a", 60_000)]
@@ -326,6 +326,11 @@ def test_properties_of_results():
             r"one lifetime or a pair, got \(Time\(86400000 ms\),\)",
         ),
         (lambda k: k.apply(3), InvalidProgramError, "join apply takes a JoinFunction"),
+        (
+            lambda k: k.window(MINUTE).apply(pair, ttl=Time.days(1)),
+            InvalidProgramError,
+            "when their window ends: leave out ttl, or join without a window",
+        ),
     ],
 )
 def test_wrong_arguments_fail_in_the_call(build, error, why):

@@ -396,7 +396,13 @@ class JoinedStreams(_TwoKeyedStreams):
         ) -> DataStream[OUT]: ...
 
         def apply(
-            self, function: Any, output_type: TypeArgument = None, *, how: How = "inner"
+            self,
+            function: Any,
+            output_type: TypeArgument = None,
+            *,
+            how: How = "inner",
+            ttl: None = None,
+            deadline: None = None,
         ) -> DataStream[Any]:
             """Call a function with each pair of a window.
 
@@ -407,7 +413,18 @@ class JoinedStreams(_TwoKeyedStreams):
                 output_type: The type of the results.
                 how: The sides whose records are also joined without a match, with None: "inner" for
                     none, "left", "right" or "full".
+                ttl: Only for a join without a window.
+                deadline: Only for a join without a window.
+
+            Raises:
+                InvalidProgramError: The arguments exclude each other.
             """
+            for name, value in (("ttl", ttl), ("deadline", deadline)):
+                if value is not None:
+                    raise InvalidProgramError(
+                        f"join apply: records leave the state when their window ends: leave out "
+                        f"{name}, or join without a window"
+                    )
             outer = outer_sides(how, "join apply", ("inner", "left", "right", "full"))
             joining = Joining(function, self._types)
             declared = result_type(joining.function, output_type)
