@@ -7,6 +7,8 @@ import sys
 import threading
 import types
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
 
 import pytest
 from penstock.common import Row, RowKind, Types
@@ -289,3 +291,37 @@ def test_the_error_names_a_missing_package_for_mysql(monkeypatch, missing):
         mysql(driver="pymysql").build()
     with pytest.raises(InvalidProgramError, match="of_sqlalchemy"):
         Builder().with_url("jdbc:oracle:thin:@db")
+
+
+@pytest.mark.parametrize("sink", ["sink", "upsert"])
+def test_sqlite_stores_decimals_and_times_as_texts(tmp_path, sink):
+    """A column of numbers makes a number of the text, as it does for Java's driver."""
+    kinds = {
+        "id": (Types.BIG_DEC(), Decimal("7.50"), "TEXT PRIMARY KEY", "7.50"),
+        "price": (Types.BIG_DEC(), Decimal("1.10"), "DECIMAL(10, 2)", 1.1),
+        "at": (Types.SQL_TIMESTAMP(), datetime(2026, 1, 2, 3), "TEXT", "2026-01-02 03:00:00"),
+        "day": (Types.SQL_DATE(), date(2026, 1, 2), "TEXT", "2026-01-02"),
+        "hour": (Types.SQL_TIME(), time(3), "TEXT", "03:00:00"),
+        "none": (Types.BIG_DEC(), None, "TEXT", None),
+    }
+    path = tmp_path / "db"
+    row_type = Types.ROW_NAMED(list(kinds), [kind for kind, *_ in kinds.values()])
+    connection = sqlite3.connect(path)
+    columns = ", ".join(f"{name} {column}" for name, (_, _, column, _) in kinds.items())
+    connection.execute(f"CREATE TABLE t ({columns})")
+    if sink == "sink":
+        made = JdbcSink.sink("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", row_type, options(path))
+    else:
+        made = JdbcSink.upsert("t", row_type, ["id"], options(path))
+    with OneInputStreamOperatorTestHarness(operators.SinkWriter(made._as_sink())) as test:
+        test.process_element(Row(**{name: value for name, (_, value, *_) in kinds.items()}))
+        test.snapshot(1)
+        found = connection.execute("SELECT * FROM t").fetchall()
+        assert found == [tuple(stored for *_, stored in kinds.values())]
+        if sink == "upsert":
+            gone = Row(**{name: value for name, (_, value, *_) in kinds.items()})
+            gone.set_row_kind(RowKind.DELETE)
+            test.process_element(gone)
+            test.snapshot(2)
+            assert connection.execute("SELECT * FROM t").fetchall() == []
+    connection.close()

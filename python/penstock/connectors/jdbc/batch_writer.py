@@ -9,6 +9,7 @@ from penstock.common.typeinfo import Types
 from penstock.common.values.instants import datetime_of, instant_micros
 from penstock.connectors.batching import BatchLimits, BufferingWriter
 from penstock.connectors.jdbc.connection import styled
+from penstock.connectors.jdbc.dialect import sqlite_values
 from penstock.connectors.jdbc.errors import is_final, remedy
 from penstock.errors import FormatError, SinkError
 from penstock.external.background import shut_down
@@ -32,14 +33,16 @@ class RowValues:
     Args:
         row_type: The type of the rows; dictionaries and tuples are accepted as rows, too.
         place: The table and the database, for errors.
+        database: The kind of database.
     """
 
-    def __init__(self, row_type: RowTypeInfo, place: str) -> None:
+    def __init__(self, row_type: RowTypeInfo, place: str, database: str) -> None:
         self._names = row_type.get_field_names()
         types = row_type.get_field_types()
         #: The positions of the fields that are instants, which drivers accept as datetimes in UTC.
         self._instants = [place for place, kind in enumerate(types) if kind == Types.INSTANT()]
         self._place = place
+        self._is_sqlite = database == "sqlite"
 
     def __call__(self, element: Any) -> tuple[Any, ...]:
         """Return the values of a row.
@@ -53,7 +56,7 @@ class RowValues:
                 values = list(values)  # a copy: the row itself must not change
             for field in self._instants:
                 values[field] = _moment(values[field])
-            return tuple(values)
+            return sqlite_values(values) if self._is_sqlite else tuple(values)
         except Misfit as misfit:
             raise note_place(FormatError(f"JdbcSink: {misfit}"), self._place) from None
 

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+#: Classes of values for which SQLite has no type, and how it stores them: a column of numbers
+#: converts the text of a decimal to a number.
+_SQLITE_TEXTS: Final[dict[type, Callable[[Any], str]]] = {
+    Decimal: str,
+    datetime.datetime: lambda value: value.isoformat(" "),
+    datetime.date: datetime.date.isoformat,
+    datetime.time: datetime.time.isoformat,
+}
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+
+
+def database_of(url: str) -> str:
+    """Return the kind of database that a URL of JDBC or SQLAlchemy names: ``sqlite``."""
+    # SQLAlchemy's URLs name a driver after the database.
+    return urlsplit(url.removeprefix("jdbc:")).scheme.partition("+")[0]
+
+
+def sqlite_values(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return values as SQLite's package accepts them: decimals, dates and times as texts."""
+    return tuple(
+        value if (text := _SQLITE_TEXTS.get(type(value))) is None else text(value)
+        for value in values
+    )
 
 
 @dataclass(frozen=True)
@@ -30,9 +55,7 @@ class TableStatements:
     @staticmethod
     def of_url(url: str, table: str, columns: Sequence[str]) -> TableStatements:
         """Return the statements for a table of the database that a JDBC URL names."""
-        scheme = urlsplit(url.removeprefix("jdbc:")).scheme
-        # SQLAlchemy's URLs name a driver after the database.
-        return TableStatements(scheme.partition("+")[0], table, tuple(columns))
+        return TableStatements(database_of(url), table, tuple(columns))
 
     @property
     def is_known(self) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.types import Row
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of, styled
+from penstock.connectors.jdbc.dialect import database_of, sqlite_values
 from penstock.connectors.jdbc.errors import is_final, is_unreadable, remedy
 from penstock.datastream.functions.asynchronous import AsyncFunction
 from penstock.errors import InvalidProgramError, SourceError, UndecodableRecordError
@@ -135,6 +136,7 @@ class _Asking:
     ) -> None:
         self._options, self._sql = options, sql
         self._styled = styled(sql, options.paramstyle)
+        self._is_sqlite = database_of(options.get_db_url()) == "sqlite"
         self._max_retries, self._retry_delay_ms = max_retries, retry_delay_ms
         self._own = threading.local()
         self._open: list[Any] = []
@@ -188,7 +190,7 @@ class _Asking:
             connection = self._own.connection = self._options.connect()
             self._open.append(connection)
         cursor = connection.cursor()
-        cursor.execute(self._styled, parameters)
+        cursor.execute(self._styled, sqlite_values(parameters) if self._is_sqlite else parameters)
         if cursor.description is None:
             raise InvalidProgramError(f"{self._sql!r} is not a query")
         names = [column[0] for column in cursor.description]

@@ -12,6 +12,7 @@ from penstock.common.row_kind import RowKind
 from penstock.common.values.change_rows import kind_of_change
 from penstock.connectors.jdbc.batch_writer import BatchWriter, RowValues
 from penstock.connectors.jdbc.connection import JdbcConnectionOptions, marks_of
+from penstock.connectors.jdbc.dialect import database_of
 from penstock.connectors.jdbc.execution_options import JdbcExecutionOptions
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.datastream.functions.source_sink import SinkFunction
@@ -65,7 +66,11 @@ class JdbcSink(SinkFunction):
         jdbc_connection_options.check()
         jdbc_connection_options.check_fields("JdbcSink.sink", type_info)
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()
-        values = RowValues(type_info, f"{jdbc_connection_options.shown} by {sql!r}")
+        values = RowValues(
+            type_info,
+            f"{jdbc_connection_options.shown} by {sql!r}",
+            database_of(jdbc_connection_options.get_db_url()),
+        )
         return JdbcSink(_RowSink(sql, values, jdbc_connection_options, options))
 
     @staticmethod
@@ -111,7 +116,8 @@ class JdbcSink(SinkFunction):
         jdbc_connection_options.check()
         jdbc_connection_options.check_fields("JdbcSink.upsert", type_info)
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()
-        values = RowValues(type_info, f"{jdbc_connection_options.shown}, table {table}")
+        place = f"{jdbc_connection_options.shown}, table {table}"
+        values = RowValues(type_info, place, statements.kind)
         return JdbcSink(
             UpsertSink(statements, values, change_key, jdbc_connection_options, options)
         )
