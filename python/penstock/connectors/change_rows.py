@@ -13,7 +13,7 @@ from penstock.formats.json_values import field_values
 from penstock.formats.misfit import Misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _DELETIONS = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
@@ -96,6 +96,14 @@ class OldRows:
             self._held.append(element)
             return []
         return [*self.taken(), element]
+
+    def changed(self, element: Any, key_of: Callable[[Any], Any]) -> list[Any]:
+        """Return the rows to write now, without the old rows that the row replaces."""
+        rows = self.joined(element)
+        if len(rows) < 2:
+            return rows
+        key = key_of(element)
+        return [*(row for row in rows[:-1] if key_of(row) != key), element]
 
     def taken(self) -> list[Any]:
         """Return the rows held back, and forget them."""

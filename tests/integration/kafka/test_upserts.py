@@ -37,7 +37,7 @@ def test_a_topic_has_the_last_row_of_each_key(broker, topics):
     changes, expected = random_changes(7)
     topic = topics.create(partitions=3)
     env = environment(parallelism=2)
-    rows = env.from_collection(with_keys_that_stay(changes), ORDER).set_parallelism(1)
+    rows = env.from_collection(changes, ORDER).set_parallelism(1)
     schema = records_of(lambda builder: builder.set_upsert_key("shop", "id"), topic=topic)
     rows.sink_to(sink_of(broker, schema))
     env.execute()

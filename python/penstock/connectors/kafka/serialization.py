@@ -11,7 +11,7 @@ from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
-from penstock.connectors.change_rows import is_deletion, is_old_row
+from penstock.connectors.change_rows import is_deletion
 from penstock.connectors.kafka.partitions import check_topic
 from penstock.connectors.kafka.record_key import RecordKey
 from penstock.errors import InvalidProgramError, SinkError
@@ -169,9 +169,9 @@ class KafkaRecordSerializationSchemaBuilder(NoJavaMembers):
     def set_upsert_key(self, *columns: str) -> KafkaRecordSerializationSchemaBuilder:
         """Convert change rows to upserts and tombstones (beyond PyFlink).
 
-        ``+I`` and ``+U`` become records with a key and a value, ``-D`` a record without a value,
-        and ``-U`` none: as in Flink's ``upsert-kafka``, an update must not change the key.  The
-        changes of a key are sent to one subtask, in order.
+        ``+I`` and ``+U`` become records with a key and a value, ``-D`` a record without a value, as
+        does ``-U`` unless a row with the same key follows.  The changes of a key are sent to one
+        subtask, in order.
 
         Args:
             columns: The key columns.  Without `set_key_serialization_schema` the key is a JSON
@@ -270,10 +270,8 @@ class UpsertSchema(KafkaRecordSerializationSchema):
         """Return the key by which changes stay in order."""
         return self._key
 
-    def serialize_record(self, element: Any) -> KafkaProducerRecord | None:
-        """Return the Kafka record for a row; None for an old row."""
-        if is_old_row(element):
-            return None
+    def serialize_record(self, element: Any) -> KafkaProducerRecord:
+        """Return the Kafka record for a row: a tombstone for a deleted and for an old row."""
         return self._records.record_of(
             element, self._key.row(element), is_tombstone=is_deletion(element)
         )

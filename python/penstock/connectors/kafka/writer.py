@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakMethod
 
 from penstock.connectors.base import DeliveryGuarantee
+from penstock.connectors.change_rows import OldRows
 from penstock.connectors.kafka.admin import Connections
 from penstock.connectors.kafka.client import kafka_library
 from penstock.connectors.kafka.partitions import check_topic
@@ -212,6 +213,8 @@ class _RecordWriter(SinkWriter[Any]):
         self._key_of: Callable[[Any], bytes] | None = None
         if type(serializer) is Composed and (plain := serializer.plain()) is not None:
             self._topic, self._value_of, self._key_of = plain
+        self._change_key = serializer.key_of_records()
+        self._old = OldRows()
         #: The topics of former records, whose names are valid.
         self._topics: set[str] = set()
         self._produce: Any = None
@@ -225,7 +228,11 @@ class _RecordWriter(SinkWriter[Any]):
             at = 0
         value_of, key_of = self._value_of, self._key_of
         if value_of is None:
-            self._write_record(element, at)
+            if self._change_key is None:
+                self._write_record(element, at)
+                return
+            for row in self._old.changed(element, self._change_key):
+                self._write_record(row, at)
             return
         try:
             value, key = value_of(element), None if key_of is None else key_of(element)
@@ -241,6 +248,11 @@ class _RecordWriter(SinkWriter[Any]):
         except Exception:  # `_Deliveries` waits for space, or raises the error again.
             assert self._deliveries is not None
             self._deliveries.write(self._topic, value, key, at, self._partition)
+
+    def _write_old_rows(self) -> None:
+        """Write the old rows whose new row has not come: it has another key, of another subtask."""
+        for row in self._old.taken():
+            self._write_record(row, 0)
 
     def _write_record(self, element: Any, at: int) -> None:
         record = self._serialize(element)
@@ -315,6 +327,7 @@ class KafkaWriter(_RecordWriter):
 
     def flush(self, end_of_input: bool) -> None:
         """Wait until all records are delivered, unless there is no guarantee."""
+        self._write_old_rows()
         if self._deliveries is not None and (
             end_of_input or self._sink.guarantee is not DeliveryGuarantee.NONE
         ):
@@ -364,6 +377,7 @@ class TransactionalKafkaWriter(
     def flush(self, end_of_input: bool) -> None:
         """Wait until all records are delivered."""
         del end_of_input
+        self._write_old_rows()
         if self._deliveries is not None:
             self._deliveries.flush()
 
