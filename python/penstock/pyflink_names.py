@@ -24,7 +24,9 @@ _SOURCES: Final = {
 }
 """The names, by the module of Python's library that defines them."""
 
-_MODULES: Final = "abc ast calendar datetime math os pickle tempfile time typing uuid warnings"
+_MODULES: Final = (
+    "abc ast calendar datetime functools inspect math os pickle tempfile time typing uuid warnings"
+)
 """Modules of Python's library that PyFlink's modules import as modules."""
 
 _IMPORTED: Final = {
@@ -66,10 +68,10 @@ _IMPORTED: Final = {
         "ABC Any BytesIO Collection Enum Generic Iterable Optional TypeVar abstractmethod cast math"
     ),
     "metrics.metricbase": "Callable",
-    "table.catalog": "ABCMeta Dict Enum List Optional Union",
+    "table.catalog": "ABCMeta abstractmethod Dict Enum List Optional Union",
     "table.compiled_plan": "Union",
     "table.data_view": "Dict Iterable Iterator List Tuple",
-    "table.expression": "Enum Union",
+    "table.expression": "Any Enum Generic TypeVar Union",
     "table.expressions": "Union",
     "table.plan_reference": "Union",
     "table.schema": "List Union",
@@ -81,7 +83,7 @@ _IMPORTED: Final = {
     "table.table_result": "Optional",
     "table.table_schema": "List Optional Union",
     "table.types": "Enum List Union calendar datetime time",
-    "table.udf": "Callable Generic Iterable List Type TypeVar Union abc",
+    "table.udf": "Callable Generic Iterable List Type TypeVar Union abc functools inspect",
 }
 """Names of Python's library by PyFlink's module, recorded from PyFlink 2.3.0."""
 
@@ -112,28 +114,33 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
         "table.types": "DataType",
     },
     "table.compiled_plan": {"table": "ExplainDetail TableResult"},
-    "table.expression": {"table.types": "DataType DataTypes"},
+    "table.expression": {
+        "table.expression.expression": "T",
+        "table.types": "DataType DataTypes",
+    },
     "table.expressions": {
         "table.types": "DataType",
         "table.udf": "UserDefinedFunctionWrapper",
     },
-    "table.schema": {"table": "Expression"},
+    "table.schema": {"table": "Expression", "table.types": "DataType"},
     "table.statement_set": {
         "table": "CompiledPlan ExplainDetail TableDescriptor TablePipeline TableResult",
     },
     "table.table": {
-        "table": "ExplainDetail TableDescriptor TablePipeline TableResult",
+        "table": ("ExplainDetail Expression TableDescriptor TablePipeline TableResult TableSchema"),
         "table.expressions": "col with_columns without_columns",
-        "table.resolved_schema": "ResolvedSchema",
+        "table.schema.resolved_schema": "ResolvedSchema",
         "table.window": "GroupWindow OverWindow",
     },
     "table.table_descriptor": {"common.config_options": "ConfigOption", "table": "Schema"},
     "table.table_environment": {
+        "common": "Configuration",
         "common.typeinfo": "TypeInformation",
         "datastream": "DataStream StreamExecutionEnvironment",
         "table": (
-            "AggregateFunction ChangelogMode CompiledPlan ExplainDetail Expression Module "
-            "PlanReference Schema StatementSet TableAggregateFunction TableDescriptor TableResult"
+            "AggregateFunction ChangelogMode CompiledPlan EnvironmentSettings ExplainDetail "
+            "Expression Module ModuleEntry PlanReference Schema StatementSet Table "
+            "TableAggregateFunction TableConfig TableDescriptor TableResult"
         ),
         "table.catalog": "Catalog CatalogDescriptor",
         "flink_1": "BatchTableEnvironment",
@@ -141,12 +148,17 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
         "table.udf": "UserDefinedFunctionWrapper udaf udtaf",
     },
     "table.table_pipeline": {"table": "CompiledPlan ExplainDetail TableResult"},
-    "table.table_result": {"common": "JobClient"},
+    "table.table_result": {
+        "common": "JobClient",
+        "table": "ResultKind Row RowKind TableSchema",
+        "table.schema.resolved_schema": "ResolvedSchema",
+    },
     "table.table_schema": {"table.types": "DataType"},
     "table.udf": {
         "metrics": "MetricGroup",
         "table": "Expression",
-        "table.user_functions": "ACC T",
+        "table.types": "DataType DataTypes MapType RowType",
+        "table.udf.user_functions": "ACC T",
     },
 }
 """Names that a module of the Table API imports, by the module of penstock that has them."""

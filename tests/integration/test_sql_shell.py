@@ -15,7 +15,7 @@ pytest.importorskip("sqlglot")
 from penstock.command_line.sql_command import _run_script
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.errors import SqlParserException, TableException
+from penstock.table.exceptions import SqlParserException, TableException
 from penstock.table.shell.interactive import CONTINUED, PROMPT, Completer, InteractiveShell
 from penstock.table.shell.shell import SqlShell, StatementError
 from penstock.table.sql.scripts import split_script
@@ -205,7 +205,7 @@ def test_an_insertion_that_is_waited_for_ends_with_its_cancelled_wait(shell, mon
     def interrupted(result):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penstock.table.table_result.InsertResult.wait", interrupted)
+    monkeypatch.setattr("penstock.table.table_result.table_result.InsertResult.wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(
             shell,
@@ -377,7 +377,7 @@ def test_an_interrupted_frame_ends_its_query(shell, monkeypatch):
     tables = shell.environment
     start = tables.jobs.query
     monkeypatch.setattr(tables.jobs, "query", query)
-    monkeypatch.setattr("penstock.table.frames.frame_of", interrupted)
+    monkeypatch.setattr("penstock.table.table.frames.frame_of", interrupted)
     tables.execute_sql("CREATE TABLE g (n INT) WITH ('connector' = 'datagen')")
     # The traceback stays alive, as in a notebook.
     with pytest.raises(KeyboardInterrupt) as caught:

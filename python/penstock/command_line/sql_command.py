@@ -116,7 +116,7 @@ def _shell(*, is_chatty: bool) -> SqlShell:
 
 def _run_script(shell: SqlShell, name: str, text: str) -> None:
     """Run a script; the first failing statement ends the command with 1."""
-    from penstock.table.errors import SqlParserException
+    from penstock.table.exceptions import SqlParserException
     from penstock.table.shell.interactive import told
     from penstock.table.shell.shell import StatementError
 

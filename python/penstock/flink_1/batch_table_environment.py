@@ -10,7 +10,7 @@ from penstock.flink_1 import say_once
 from penstock.flink_1.dataset import ExecutionEnvironment
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.table_config import TableConfig
-from penstock.table.table_environment import TableEnvironment
+from penstock.table.table_environment.table_environment import TableEnvironment
 
 
 class BatchTableEnvironment(TableEnvironment):

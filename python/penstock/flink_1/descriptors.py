@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from penstock.datastream.refused import refused_class
 from penstock.errors import InvalidProgramError
-from penstock.table.schema import Schema as TableSchema
+from penstock.table.schema.schema import Schema as TableSchema
 from penstock.table.table_descriptor import TableDescriptor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_environment.table_environment import TableEnvironment
     from penstock.table.types import DataType
 
 __all__ = [

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from penstock.common.job_execution_result import JobExecutionResult
     from penstock.flink_1.table_sources import CsvTableSink, CsvTableSource
-    from penstock.table.table import Table
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table.table import Table
+    from penstock.table.table_environment.table_environment import TableEnvironment
 
 _CREATE: Final = "use create_temporary_table(name, TableDescriptor.for_connector(…)…build())"
 _INSERT: Final = "use table.execute_insert(name)"

@@ -12,7 +12,7 @@ from penstock.flink_1.descriptors import ConnectTableDescriptor, FileSystem, Old
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_environment.table_environment import TableEnvironment
     from penstock.table.types import DataType
 
 __all__ = ["CsvTableSink", "CsvTableSource", "TableSink", "TableSource", "WriteMode"]

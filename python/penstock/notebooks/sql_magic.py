@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from penstock.table.shell.shell import SqlShell
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_environment.table_environment import TableEnvironment
 
 MAGIC: Final = "penstock_sql"
 _ENVIRONMENT: Final = "tables"
@@ -58,7 +58,7 @@ class SqlMagic:
 
     def _environment(self, name: str) -> TableEnvironment:
         from penstock.table.environment_settings import EnvironmentSettings
-        from penstock.table.table_environment import TableEnvironment
+        from penstock.table.table_environment.table_environment import TableEnvironment
 
         found: object = self._ipython.user_ns.get(name or _ENVIRONMENT)
         if isinstance(found, TableEnvironment):

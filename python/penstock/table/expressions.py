@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.table.exceptions import ValidationException
-from penstock.table.expression import Expression, make_call, tree_of
-from penstock.table.expression_options import JsonOnNull, TimePointUnit
-from penstock.table.literals import check_literal
+from penstock.table.expression.expression import Expression, make_call, tree_of
+from penstock.table.expression.literals import check_literal
+from penstock.table.expression.options import JsonOnNull, TimePointUnit
 from penstock.table.plan.expressions import (
     UnresolvedCall,
     UnresolvedColumn,
@@ -16,7 +16,7 @@ from penstock.table.plan.expressions import (
 
 if TYPE_CHECKING:
     from penstock.table import types
-    from penstock.table.udf import UserDefinedFunctionWrapper
+    from penstock.table.udf.wrappers import UserDefinedFunctionWrapper
 
 __all__ = [
     "CURRENT_RANGE",

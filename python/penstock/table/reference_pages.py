@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options.value_types import DurationType, MemorySizeType
 from penstock.table import types
-from penstock.table.arrow_types import arrow_type
 from penstock.table.connectors.registry import connector_names, connector_of
 from penstock.table.formats.registry import row_format_class, row_format_names
 from penstock.table.functions.aggregates import AGGREGATES
 from penstock.table.functions.missing import MISSING
 from penstock.table.functions.registry import table
-from penstock.table.options import (
+from penstock.table.options.connector_options import (
     Choice,
     OptionSpec,
     boolean,
@@ -32,6 +31,7 @@ from penstock.table.options import (
 )
 from penstock.table.sql.statement_parsing import REFUSED_STATEMENTS
 from penstock.table.sql.syntax import SYNTAX
+from penstock.table.types.arrow_types import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,13 +8,13 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.table_pipeline import compiled_insertions
 
 if TYPE_CHECKING:
-    from penstock.table.compiled_plan import CompiledPlan
+    from penstock.table.compiled_plan.compiled_plan import CompiledPlan
     from penstock.table.plan.nodes import Sink
-    from penstock.table.table import Table
+    from penstock.table.table.table import Table
     from penstock.table.table_context import TableContext
     from penstock.table.table_descriptor import TableDescriptor
     from penstock.table.table_pipeline import TablePipeline
-    from penstock.table.table_result import TableResult
+    from penstock.table.table_result.table_result import TableResult
 
 __all__ = ["StatementSet"]
 

@@ -12,15 +12,15 @@ from penstock.common.configuration import Configuration
 from penstock.common.options import user_code
 from penstock.common.options.value_types import DurationType
 from penstock.errors import ConfigurationError, WrongArgumentError
-from penstock.table.sql_dialect import SqlDialect
-from penstock.table.table_options import (
+from penstock.table.options.table_options import (
     CODE_LENGTH,
     LOCAL_TIME_ZONE,
     STATE_TTL,
     check_inherited_options,
     check_table_option,
 )
-from penstock.table.time_zones import zone_id
+from penstock.table.options.time_zones import zone_id
+from penstock.table.sql_dialect import SqlDialect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.table.catalog_manager import CatalogManager
-    from penstock.table.compiled_plan import CompiledPlan
-    from penstock.table.job import TableJobs
+    from penstock.table.catalog.manager import CatalogManager
+    from penstock.table.compiled_plan.compiled_plan import CompiledPlan
     from penstock.table.plan.binder import Binder
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import Node, Sink
     from penstock.table.plan.scopes import Scope
     from penstock.table.plan_reference import PlanReference
-    from penstock.table.planning import Planner
-    from penstock.table.resolved_schema import ResolvedSchema
-    from penstock.table.statement_execution import StatementExecution
+    from penstock.table.planning.job import TableJobs
+    from penstock.table.planning.planner import Planner
+    from penstock.table.schema.resolved_schema import ResolvedSchema
+    from penstock.table.statements.execution import StatementExecution
     from penstock.table.table_config import TableConfig
     from penstock.table.table_descriptor import TableDescriptor
     from penstock.table.table_pipeline import TablePipeline
-    from penstock.table.table_result import TableResult
+    from penstock.table.table_result.table_result import TableResult
 
 
 class PlannedTable(Protocol):

@@ -9,7 +9,7 @@ from penstock.table.exceptions import ValidationException
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.table.schema import Schema
+    from penstock.table.schema.schema import Schema
 
 __all__ = ["FormatDescriptor", "TableDescriptor"]
 

@@ -9,11 +9,11 @@ from penstock.table.exceptions import ValidationException
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.catalog import ObjectIdentifier
-    from penstock.table.compiled_plan import CompiledPlan
+    from penstock.table.catalog.objects import ObjectIdentifier
+    from penstock.table.compiled_plan.compiled_plan import CompiledPlan
     from penstock.table.plan.nodes import Sink
     from penstock.table.table_context import TableContext
-    from penstock.table.table_result import TableResult
+    from penstock.table.table_result.table_result import TableResult
 
 __all__ = ["TablePipeline"]
 

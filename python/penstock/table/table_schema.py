@@ -10,7 +10,7 @@ from penstock.table.types import RowField, RowType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.resolved_schema import ResolvedSchema
+    from penstock.table.schema.resolved_schema import ResolvedSchema
     from penstock.table.types import DataType
 
 __all__ = ["TableSchema"]

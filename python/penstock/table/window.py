@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from penstock.table.exceptions import ValidationException
-from penstock.table.expression import Expression, tree_of
+from penstock.table.expression.expression import Expression, tree_of
+from penstock.table.expression.text_expressions import expression_tree
 from penstock.table.plan.expressions import UnresolvedCall, UnresolvedColumn
-from penstock.table.text_expressions import expression_tree
 
 __all__ = ["GroupWindow", "Over", "OverWindow", "Session", "Slide", "Tumble"]
 

@@ -21,8 +21,8 @@ from penstock.table import (
     StreamTableEnvironment,
     TableConfig,
     TableEnvironment,
-    text_expressions,
 )
+from penstock.table.expression import text_expressions
 from penstock.table.expressions import call_sql, col, lit
 from penstock.table.window import GroupWindow, Over, OverWindow, Tumble
 

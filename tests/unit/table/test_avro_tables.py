@@ -15,7 +15,7 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.formats.avro_types import AvroMapping
 from penstock.table.formats.registry import create_row_format
 from penstock.table.plan.nodes import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from penstock.table.resolved_schema import ResolvedSchema
+from penstock.table.schema.resolved_schema import ResolvedSchema
 from penstock.table.types import DataTypes
 from support.schema_registry import Registry
 

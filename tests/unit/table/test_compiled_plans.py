@@ -18,8 +18,7 @@ from penstock.table import (
     TableDescriptor,
     TableEnvironment,
 )
-from penstock.table.errors import SqlParserException
-from penstock.table.exceptions import TableException, ValidationException
+from penstock.table.exceptions import SqlParserException, TableException, ValidationException
 from penstock.table.plan_reference import FilePlanReference, JsonContentPlanReference
 from penstock.table.udf import udf
 
@@ -79,7 +78,7 @@ def test_a_view_of_another_database_keeps_its_names(tables):
 def test_statements_of_sql_write_and_execute_files(tables, tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(
-        "penstock.table.job.TableJobs.insert", lambda _, sinks: started.append(sinks)
+        "penstock.table.planning.job.TableJobs.insert", lambda _, sinks: started.append(sinks)
     )
     file = tmp_path / "new" / "plan.json"
     tables.execute_sql(f"COMPILE PLAN '{file}' FOR {INSERT}")
@@ -204,7 +203,7 @@ def test_options_of_the_plan_hold_when_it_is_executed(tables):
     other.get_config().set("table.local-time-zone", "UTC")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "penstock.table.job.TableJobs.insert",
+            "penstock.table.planning.job.TableJobs.insert",
             lambda jobs, _: scopes.append(jobs._config.get_local_timezone()),
         )
         loaded(other, plan).execute()

@@ -3,11 +3,10 @@
 import pytest
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.alteration import declared_schema, schema_of_query
-from penstock.table.errors import SqlParserException
-from penstock.table.exceptions import TableException, ValidationException
-from penstock.table.resolved_schema import PhysicalColumn
+from penstock.table.exceptions import SqlParserException, TableException, ValidationException
+from penstock.table.schema.resolved_schema import PhysicalColumn
 from penstock.table.sql.parsing import parse_statement
+from penstock.table.statements.alteration import declared_schema, schema_of_query
 from penstock.table.types import DataTypes
 from penstock.table.udf import udf
 

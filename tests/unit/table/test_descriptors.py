@@ -7,8 +7,8 @@ from penstock.common import Configuration
 from penstock.errors import ConfigurationError, WrongArgumentError
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.exceptions import ValidationException
-from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.schema import Schema
+from penstock.table.schema.resolved_schema import ResolvedSchema
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import FormatDescriptor, TableDescriptor
 from penstock.table.table_environment import TableEnvironment

@@ -5,16 +5,16 @@ import decimal
 import zoneinfo
 
 import pytest
-from penstock.table.display import box_lines, cell_text, content_widths, type_widths
-from penstock.table.resolved_schema import (
+from penstock.table.schema.resolution import expression_text
+from penstock.table.schema.resolved_schema import (
     ComputedColumn,
     PhysicalColumn,
     ResolvedSchema,
     UniqueConstraint,
     WatermarkSpec,
 )
-from penstock.table.schema_resolution import expression_text
-from penstock.table.show import described, like_pattern
+from penstock.table.statements.show import described, like_pattern
+from penstock.table.table_result.display import box_lines, cell_text, content_widths, type_widths
 from penstock.table.types import DataTypes, TimeAttribute
 
 D = DataTypes

@@ -7,8 +7,6 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from penstock.table import expressions as x
-from penstock.table.arrow_types import python_values
-from penstock.table.call_resolution import resolve
 from penstock.table.expression import (
     Expression,
     JsonExistsOnError,
@@ -16,6 +14,7 @@ from penstock.table.expression import (
     JsonQueryWrapper,
     JsonValueOnEmptyOrError,
 )
+from penstock.table.expression.call_resolution import resolve
 from penstock.table.functions import registry
 from penstock.table.functions.evaluation import Evaluator, Session
 from penstock.table.plan.binder import Binder, find_aggregate
@@ -23,6 +22,7 @@ from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.expressions import UnresolvedCall
 from penstock.table.plan.scopes import Scope
 from penstock.table.types import DataTypes
+from penstock.table.types.arrow_types import python_values
 
 ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0])], ["$"])
 JSON = x.lit('{"a": true, "b": [1, 2]}')

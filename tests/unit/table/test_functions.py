@@ -12,8 +12,7 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from penstock.table import types
-from penstock.table.arrow_types import python_values
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions import numbers, registry
 from penstock.table.functions.accumulators import (
     Average,
@@ -30,6 +29,7 @@ from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.scopes import Scope
 from penstock.table.plan.sql_expressions import SqlExpressions
 from penstock.table.sql.parsing import parse_expression
+from penstock.table.types.arrow_types import python_values
 from unit.table.planning import plan
 
 NOT_NULL = "STRING NOT NULL"

@@ -18,7 +18,7 @@ from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.connectors.interfaces import TableContext
 from penstock.table.connectors.kafka import KafkaFactory
 from penstock.table.connectors.kafka_messages import BlocksOfTable, MessageBlocks
-from penstock.table.resolved_schema import PhysicalColumn, ResolvedSchema
+from penstock.table.schema.resolved_schema import PhysicalColumn, ResolvedSchema
 from penstock.table.types import DataTypes, RowField, RowType
 
 COLUMNS = [PhysicalColumn("id", DataTypes.INT()), PhysicalColumn("name", DataTypes.STRING())]

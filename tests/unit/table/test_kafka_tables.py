@@ -19,7 +19,7 @@ from penstock.table.connectors.kafka_messages import (
 )
 from penstock.table.connectors.kafka_options import specific_offsets
 from penstock.table.exceptions import ValidationException
-from penstock.table.resolved_schema import (
+from penstock.table.schema.resolved_schema import (
     MetadataColumn,
     PhysicalColumn,
     ResolvedSchema,

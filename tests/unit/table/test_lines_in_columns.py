@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from penstock.errors import FormatError
 from penstock.formats.file_format import FileRange
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.arrow_types import arrow_array
 from penstock.table.connectors.batches import BATCH_ROWS
 from penstock.table.connectors.file_formats import LinesOfTable
 from penstock.table.formats.registry import create_row_format
 from penstock.table.types import DataTypes
+from penstock.table.types.arrow_types import arrow_array
 
 D = DataTypes
 #: The columns, and texts that are values of them or nearly so.

@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow")
 
 from penstock.errors import IllegalStateError
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

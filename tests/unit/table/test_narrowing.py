@@ -10,12 +10,12 @@ pytest.importorskip("pyarrow")
 
 from penstock.table import types
 from penstock.table.functions.evaluation import Session
-from penstock.table.narrowing import Narrowing
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.context import PlanningContext
 from penstock.table.plan.queries import bind_query
 from penstock.table.plan.rules import optimized
+from penstock.table.planning.narrowing import Narrowing
 from penstock.table.sql.parsing import parse_query
 from unit.table import running
 from unit.table.planning import ROWTIME, TEXT

@@ -7,7 +7,7 @@ pytest.importorskip("pyarrow")
 
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.plan.translation import Translation
-from penstock.table.pruning import pruned
+from penstock.table.planning.pruning import pruned
 
 STATEFUL = ("GroupAggregate", "Join", "Rank", "WindowAggregate")
 TUMBLE = "TABLE(TUMBLE(TABLE {}, DESCRIPTOR(ts), INTERVAL '5' SECOND))"

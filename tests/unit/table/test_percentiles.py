@@ -6,7 +6,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from unit.table.planning import TEXT
 from unit.table.running import HarnessTable, run, settled
 

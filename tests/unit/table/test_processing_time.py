@@ -8,7 +8,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from unit.table.planning import PROCTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery, run
 

@@ -12,7 +12,7 @@ from penstock.formats.file_format import FileRange
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.plan import nodes as n
 from penstock.table.plan.predicates import Predicate
-from penstock.table.pruning import Pruning
+from penstock.table.planning.pruning import Pruning
 from pyarrow import parquet
 
 DAY = datetime.date(2024, 1, 1)

@@ -7,7 +7,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 import duckdb
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from unit.table.running import run, settled
 from unit.table.test_against_duckdb import expected, parted, tables
 

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog
 from penstock.table.plan.explaining import explained

@@ -9,9 +9,9 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.table.arrow_types import arrow_array, python_values
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.plan.schema import Field, Schema
+from penstock.table.types.arrow_types import arrow_array, python_values
 from unit.table.planning import ROWTIME, TEXT, plan
 from unit.table.running import HarnessTable, RunningQuery, settled
 

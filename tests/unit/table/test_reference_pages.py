@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from penstock.table.errors import SqlParserException
+from penstock.table.exceptions import SqlParserException
 from penstock.table.reference_pages import PAGES
 from penstock.table.sql.parsing import parse_statement
 from penstock.table.sql.statement_parsing import REFUSED_STATEMENTS

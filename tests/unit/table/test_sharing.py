@@ -11,7 +11,7 @@ from penstock.graph.transformations import TwoInputTransformation
 from penstock.table import EnvironmentSettings, PlanReference, TableEnvironment
 from penstock.table.plan import nodes as n
 from penstock.table.plan.translation import translate_optimized
-from penstock.table.pruning import pruned
+from penstock.table.planning.pruning import pruned
 from penstock.table.udf import udf
 
 HOP = (

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from penstock.table import types
-from penstock.table.errors import SqlParserException
+from penstock.table.exceptions import SqlParserException
 from penstock.table.sql import statements
 from penstock.table.sql.parsing import (
     parse_expression,

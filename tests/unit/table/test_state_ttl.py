@@ -6,7 +6,7 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock.table import types
-from penstock.table.errors import SqlParserException, ValidationException
+from penstock.table.exceptions import SqlParserException, ValidationException
 from penstock.table.plan import nodes as n
 from unit.table.planning import PROCTIME, TEXT, plan
 from unit.table.running import HarnessTable, RunningQuery, settled

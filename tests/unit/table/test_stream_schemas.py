@@ -6,9 +6,10 @@ pytest.importorskip("pyarrow")
 
 from penstock.common import Row, RowKind, Types
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.table import DataTypes, Schema, StreamTableEnvironment, stream_conversion
+from penstock.table import DataTypes, Schema, StreamTableEnvironment
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expressions import col
+from penstock.table.table_environment import stream_conversion
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from penstock.common.options.refused import refused_keys
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, StreamTableEnvironment, TableEnvironment
-from penstock.table.table_options import _EFFECTIVE, _IDLE
+from penstock.table.options.table_options import _EFFECTIVE, _IDLE
 
 #: Values that change the results of a job of Flink.
 REFUSED = {

@@ -8,7 +8,7 @@ pytest.importorskip("pyarrow")
 
 from penstock.errors import ConfigurationError
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.time_zones import legacy_zone, time_zone, zone_id
+from penstock.table.options.time_zones import legacy_zone, time_zone, zone_id
 
 _MOMENT = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 

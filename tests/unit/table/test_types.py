@@ -5,9 +5,14 @@ import decimal
 
 import pytest
 from penstock.common import Row
-from penstock.table.arrow_types import arrow_array, arrow_type, data_type_of_arrow, python_values
-from penstock.table.type_errors import InvalidTypeError
+from penstock.table.exceptions import InvalidTypeError
 from penstock.table.types import DataTypes, TimeAttribute
+from penstock.table.types.arrow_types import (
+    arrow_array,
+    arrow_type,
+    data_type_of_arrow,
+    python_values,
+)
 
 D = DataTypes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.table.arrow_types import arrow_array, python_values
 from penstock.table.plan.nodes import INSERT, ROW_KIND
+from penstock.table.types.arrow_types import arrow_array, python_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,8 +15,7 @@ from penstock.table.connectors.interfaces import ConnectorFactory, TableContext,
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.scalar_text import INTEGER_BITS
-from penstock.table.logical_types import MAX_LENGTH
-from penstock.table.options import (
+from penstock.table.options.connector_options import (
     OptionSpec,
     boolean,
     duration_ms,
@@ -25,6 +24,7 @@ from penstock.table.options import (
     read_options,
 )
 from penstock.table.plan.nodes import INSERT
+from penstock.table.types.logical_types import MAX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

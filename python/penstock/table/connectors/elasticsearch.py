@@ -21,7 +21,7 @@ from penstock.table.connectors.interfaces import (
 )
 from penstock.table.connectors.row_sources import ChangeSink
 from penstock.table.exceptions import ValidationException
-from penstock.table.options import (
+from penstock.table.options.connector_options import (
     OptionSpec,
     boolean,
     choice,
@@ -31,9 +31,9 @@ from penstock.table.options import (
     positive,
     text,
 )
+from penstock.table.options.table_options import LOCAL_TIME_ZONE
+from penstock.table.options.time_zones import time_zone
 from penstock.table.plan.nodes import ADDED
-from penstock.table.table_options import LOCAL_TIME_ZONE
-from penstock.table.time_zones import time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -15,12 +15,12 @@ from penstock.formats.file_format import Batch, BlockCounts, FileFormat, FileRan
 from penstock.formats.lines import line_blocks
 from penstock.formats.row_batches import RowBatches
 from penstock.table import types
-from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.connectors.batches import BATCH_ROWS
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats import scalar_text
 from penstock.table.formats.avro_types import AvroMapping, is_legacy
 from penstock.table.plan.nodes import INSERT, ROW_KIND
+from penstock.table.types.arrow_types import arrow_array, arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

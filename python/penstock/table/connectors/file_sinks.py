@@ -18,7 +18,7 @@ from penstock.table.connectors.partition_commits import partition_commit
 from penstock.table.connectors.printing import value_text
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.avro_types import AvroMapping, is_legacy
-from penstock.table.options import boolean
+from penstock.table.options.connector_options import boolean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -149,7 +149,7 @@ class _BatchWriter(BulkWriter):
     def __init__(
         self, name: str, stored: RowType, options: Mapping[str, str], file: BinaryIO
     ) -> None:
-        from penstock.table.arrow_types import arrow_schema
+        from penstock.table.types.arrow_types import arrow_schema
 
         self._schema = arrow_schema(stored)
         compression = options.get("compression", "snappy").lower()

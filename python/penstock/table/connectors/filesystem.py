@@ -19,7 +19,13 @@ from penstock.table.connectors.interfaces import (
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.registry import row_format_class, row_format_names
-from penstock.table.options import OptionSpec, boolean, duration_ms, memory_bytes, text
+from penstock.table.options.connector_options import (
+    OptionSpec,
+    boolean,
+    duration_ms,
+    memory_bytes,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

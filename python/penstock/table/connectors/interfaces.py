@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from penstock.errors import DependencyError, InvalidProgramError, SourceError
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.registry import create_row_format, row_format_class
-from penstock.table.options import OptionSpec, positive, read_options, text
+from penstock.table.options.connector_options import OptionSpec, positive, read_options, text
 from penstock.table.plan.nodes import INSERT, UPDATE_BEFORE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table.formats.row_format import RowFormat
     from penstock.table.plan.predicates import Predicate
-    from penstock.table.resolved_schema import ResolvedSchema
+    from penstock.table.schema.resolved_schema import ResolvedSchema
     from penstock.table.types import DataType, RowType
 
 INSERT_ONLY: frozenset[int] = frozenset({INSERT})

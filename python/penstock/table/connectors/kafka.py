@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.connectors.kafka_messages import Message
     from penstock.table.formats.row_format import RowFormat
-    from penstock.table.options import OptionSpec
+    from penstock.table.options.connector_options import OptionSpec
 
 _VALUE: Final = "value."
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.kafka.deserialization import Blocks, BlockSchema
 from penstock.formats.file_format import BlockCounts
-from penstock.table.arrow_types import arrow_array
 from penstock.table.connectors.batches import BATCH_ROWS, record_batch
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER
 from penstock.table.types import DataTypes
+from penstock.table.types.arrow_types import arrow_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

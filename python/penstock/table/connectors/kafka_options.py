@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.exceptions import ValidationException
-from penstock.table.options import OptionSpec, choice, duration_ms, integer, positive, text
+from penstock.table.options.connector_options import (
+    OptionSpec,
+    choice,
+    duration_ms,
+    integer,
+    positive,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

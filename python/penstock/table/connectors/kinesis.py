@@ -25,7 +25,14 @@ from penstock.table.connectors.interfaces import (
     stream_of,
 )
 from penstock.table.exceptions import ValidationException
-from penstock.table.options import OptionSpec, boolean, choice, duration_ms, positive, text
+from penstock.table.options.connector_options import (
+    OptionSpec,
+    boolean,
+    choice,
+    duration_ms,
+    positive,
+    text,
+)
 from penstock.table.types import DataTypes, RowField, RowType
 
 if TYPE_CHECKING:

@@ -15,7 +15,15 @@ from penstock.table.connectors.interfaces import (
 )
 from penstock.table.connectors.row_sources import RowSink, RowSource, stored_schema
 from penstock.table.exceptions import ValidationException
-from penstock.table.options import OptionSpec, boolean, choice, duration_ms, integer, positive, text
+from penstock.table.options.connector_options import (
+    OptionSpec,
+    boolean,
+    choice,
+    duration_ms,
+    integer,
+    positive,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.table.options import OptionSpec, boolean, choice, duration_ms, positive
+from penstock.table.options.connector_options import (
+    OptionSpec,
+    boolean,
+    choice,
+    duration_ms,
+    positive,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

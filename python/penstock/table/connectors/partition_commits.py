@@ -18,7 +18,7 @@ from penstock.errors import InvalidProgramError, SinkError
 from penstock.table.exceptions import ValidationException
 from penstock.table.functions.casts import CastFailed, parse_timestamp
 from penstock.table.functions.time_texts import parse_time_text
-from penstock.table.options import OptionSpec, duration_ms, text
+from penstock.table.options.connector_options import OptionSpec, duration_ms, text
 
 if TYPE_CHECKING:
     import datetime

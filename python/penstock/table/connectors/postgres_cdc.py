@@ -14,7 +14,14 @@ from penstock.table.connectors.interfaces import (
 )
 from penstock.table.connectors.row_sources import RowSource, stream_row_type
 from penstock.table.exceptions import ValidationException
-from penstock.table.options import OptionSpec, boolean, choice, duration_ms, positive, text
+from penstock.table.options.connector_options import (
+    OptionSpec,
+    boolean,
+    choice,
+    duration_ms,
+    positive,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from penstock.table.connectors.interfaces import (
     TableSink,
     stream_of,
 )
-from penstock.table.options import OptionSpec, boolean, text
+from penstock.table.options.connector_options import OptionSpec, boolean, text
 
 if TYPE_CHECKING:
     import decimal

@@ -10,7 +10,6 @@ from penstock.common.values.instants import datetime_of
 from penstock.datastream.functions import ProcessFunction
 from penstock.errors import SourceError
 from penstock.table import types
-from penstock.table.arrow_types import arrow_schema
 from penstock.table.connectors.batches import record_batch, rows_of
 from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.interfaces import (
@@ -22,7 +21,8 @@ from penstock.table.connectors.interfaces import (
     stream_of,
 )
 from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
-from penstock.table.stream_types import type_info_of
+from penstock.table.types.arrow_types import arrow_schema
+from penstock.table.types.stream_types import type_info_of
 
 if TYPE_CHECKING:
     import datetime

@@ -17,7 +17,7 @@ from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.avro_types import AvroMapping
 from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat
-from penstock.table.options import OptionSpec, boolean, choice, text
+from penstock.table.options.connector_options import OptionSpec, boolean, choice, text
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 if TYPE_CHECKING:

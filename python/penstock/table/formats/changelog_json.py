@@ -10,7 +10,7 @@ from penstock.common.values.instants import datetime_of
 from penstock.errors import FormatError
 from penstock.table.formats.json import JSON_OPTIONS, JsonNumber, JsonReader, JsonWriter, parse_json
 from penstock.table.formats.row_format import ALL_KINDS, KindedRow, RowFormat
-from penstock.table.options import OptionSpec, boolean, text
+from penstock.table.options.connector_options import OptionSpec, boolean, text
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.table.types import DataTypes
 

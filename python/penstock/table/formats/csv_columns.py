@@ -11,8 +11,8 @@ from penstock.formats.compiled_schema import CompiledSchema
 from penstock.formats.csv_arrow import ArrowCsvParser
 from penstock.formats.csv_grammar import CsvGrammar
 from penstock.table import types
-from penstock.table.arrow_types import arrow_type
 from penstock.table.formats.text_columns import column_of_texts, is_read_from_text
+from penstock.table.types.arrow_types import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from penstock.table.exceptions import ValidationException
 from penstock.table.formats import scalar_text
 from penstock.table.formats.json_columns import JsonColumns
 from penstock.table.formats.row_format import KindedRow, RowFormat
-from penstock.table.options import OptionSpec, boolean, choice, text
+from penstock.table.options.connector_options import OptionSpec, boolean, choice, text
 from penstock.table.plan.nodes import INSERT
 
 if TYPE_CHECKING:

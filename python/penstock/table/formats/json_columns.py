@@ -12,8 +12,8 @@ from penstock.common.values.decoders import json_decoder
 from penstock.formats.compiled_schema import CompiledSchema
 from penstock.formats.json_members import members_struct
 from penstock.table import types
-from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.formats.text_columns import column_of_texts, is_read_from_text
+from penstock.table.types.arrow_types import arrow_array, arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ from penstock.errors import FormatError
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.formats.row_format import KindedRow, RowFormat
-from penstock.table.options import OptionSpec, choice, text
+from penstock.table.options.connector_options import OptionSpec, choice, text
 from penstock.table.plan.nodes import INSERT
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table.exceptions import ValidationException
-from penstock.table.options import read_options
+from penstock.table.options.connector_options import read_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

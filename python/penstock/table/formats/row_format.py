@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.table.options import OptionSpec
+    from penstock.table.options.connector_options import OptionSpec
     from penstock.table.types import DataType, RowType
 
 #: The kind of a row and its values in the order of the row type.

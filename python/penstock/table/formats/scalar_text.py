@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.values.number_text import parsed_decimal, parsed_double
 from penstock.table import types
-from penstock.table.arrow_types import fitting_decimal
+from penstock.table.types.arrow_types import fitting_decimal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

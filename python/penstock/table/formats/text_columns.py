@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
-from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.formats import scalar_text
+from penstock.table.types.arrow_types import arrow_array, arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from penstock.table.functions.accumulators import (
     Accumulator,
     ArrayAggregate,
@@ -94,7 +94,7 @@ class PandasAggregate(Accumulator):
 
     def result(self, accumulator: list[Any]) -> Any:
         """Call the function with a Series, or a DataFrame of rows, for each argument."""
-        from penstock.table.arrow_types import arrow_array
+        from penstock.table.types.arrow_types import arrow_array
         from penstock.taskexecutor.operators.relational.python_calls import pandas_column
 
         columns = [

@@ -16,10 +16,10 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
-from penstock.table.arrow_types import fitting_decimal
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.row_equality import equal_to
+from penstock.table.types.arrow_types import fitting_decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

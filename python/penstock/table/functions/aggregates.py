@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.plan.expressions import AggregateCall, Expression, Literal, walk
 

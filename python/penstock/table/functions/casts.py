@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.values.number_text import parsed_decimal, parsed_double
 from penstock.table import types
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.registry import column_values, is_repetitive
 
@@ -47,7 +47,7 @@ def cast_array(value: Any, source: DataType, target: DataType, *, is_try: bool) 
     """
     import pyarrow as pa
 
-    from penstock.table.arrow_types import arrow_array, arrow_type, python_values
+    from penstock.table.types.arrow_types import arrow_array, arrow_type, python_values
 
     wanted = arrow_type(target)
     if isinstance(source, types.NullType):

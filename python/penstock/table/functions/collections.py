@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to, unified
 from penstock.table.functions.registry import define, rowwise

@@ -11,6 +11,7 @@ from penstock.table.functions import type_rules as rules
 from penstock.table.functions.casts import cast_array, shifted_by_zone
 from penstock.table.functions.registry import table
 from penstock.table.functions.rows import Rows, plain_array, without_nulls
+from penstock.table.options.time_zones import time_zone
 from penstock.table.plan.expressions import (
     Call,
     Case,
@@ -22,7 +23,6 @@ from penstock.table.plan.expressions import (
     transform,
     walk,
 )
-from penstock.table.time_zones import time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -143,7 +143,7 @@ class Evaluator:
         """Return the function that computes an expression as an array of its type."""
         import pyarrow as pa
 
-        from penstock.table.arrow_types import arrow_type
+        from penstock.table.types.arrow_types import arrow_type
 
         wanted = arrow_type(expression.type)
         step = self._step(expression)
@@ -308,7 +308,7 @@ class Evaluator:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from penstock.table.arrow_types import arrow_type
+        from penstock.table.types.arrow_types import arrow_type
 
         wanted = arrow_type(case.type)
         masks = [self._mask_step(condition) for condition in case.conditions]
@@ -428,7 +428,7 @@ def _costs(result: Expression) -> bool:
 def _scalar(literal: Literal) -> Any:
     import pyarrow as pa
 
-    from penstock.table.arrow_types import arrow_array, arrow_type
+    from penstock.table.types.arrow_types import arrow_array, arrow_type
 
     if literal.value is None:
         return pa.scalar(None, arrow_type(literal.type))
@@ -436,7 +436,7 @@ def _scalar(literal: Literal) -> Any:
 
 
 def _timestamps(values: list[Any], kind: Any) -> Any:
-    from penstock.table.arrow_types import arrow_array
+    from penstock.table.types.arrow_types import arrow_array
 
     return arrow_array(values, kind)
 
@@ -462,8 +462,8 @@ def fold(expression: Expression, session: Session) -> Expression:
     """
     import pyarrow as pa
 
-    from penstock.table.arrow_types import python_values
-    from penstock.table.errors import TableException
+    from penstock.table.exceptions import TableException
+    from penstock.table.types.arrow_types import python_values
 
     parts = walk(expression)
     functions = table()

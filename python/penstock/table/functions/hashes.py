@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from penstock.table import types
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from penstock.table.functions.registry import define, rowwise
 
 _BY_LENGTH = {224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}

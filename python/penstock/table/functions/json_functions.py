@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.casts import java_double, timestamp_text
 from penstock.table.functions.registry import define, rowwise

@@ -9,7 +9,7 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to
 from penstock.table.functions.registry import (
@@ -115,7 +115,7 @@ _float_remainder = rowwise(lambda a, b: math.fmod(a, b) if b and not math.isinf(
 def _decimal_arithmetic(operator: str, arguments: list[Any], rows: int, call: Call) -> Any:
     import pyarrow.compute as pc
 
-    from penstock.table.arrow_types import arrow_array, arrow_type
+    from penstock.table.types.arrow_types import arrow_array, arrow_type
 
     target = arrow_type(call.type)
     if operator in _POSITIVE and operator != "/":
@@ -214,7 +214,7 @@ def _toward(name: str, rounding: str) -> Any:
     def kernel(arguments: list[Any], rows: int, call: Call) -> Any:
         import pyarrow.compute as pc
 
-        from penstock.table.arrow_types import arrow_array
+        from penstock.table.types.arrow_types import arrow_array
 
         if rules.is_integer(call.type):
             return arguments[0]

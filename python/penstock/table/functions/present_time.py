@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.registry import define
 from penstock.table.functions.times import EPOCH, MILLISECOND
@@ -30,7 +30,7 @@ def _present(function: Callable[[datetime.datetime, Any], Any]) -> Any:
     """Return the kernel of a function of the current time."""
 
     def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-        from penstock.table.arrow_types import arrow_array
+        from penstock.table.types.arrow_types import arrow_array
 
         del arguments, rows
         now = datetime.datetime.fromtimestamp(_now_ms(evaluator) / 1000, datetime.UTC)
@@ -61,7 +61,7 @@ define("PROCTIME", "", lambda *_: _LTZ.with_time_attribute(TimeAttribute.PROCTIM
 def _watermark(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
     import pyarrow as pa
 
-    from penstock.table.arrow_types import arrow_array, arrow_type
+    from penstock.table.types.arrow_types import arrow_array, arrow_type
 
     del arguments, rows
     mark = evaluator.watermark

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.missing import MISSING
 from penstock.table.plan.expressions import Call, Cast, Expression, Literal
@@ -222,7 +222,7 @@ def column_values(value: Any, rows: int, kind: DataType | None = None) -> list[A
         value = pa.array([value.as_py()], value.type)
         return column_values(value, 1, kind) * rows
     if is_nested:
-        from penstock.table.arrow_types import python_values
+        from penstock.table.types.arrow_types import python_values
 
         assert kind is not None
         return python_values(value, kind)
@@ -265,7 +265,7 @@ def rowwise(
     def kernel(arguments: list[Any], rows: int, expression: Call) -> Any:
         import pyarrow as pa
 
-        from penstock.table.arrow_types import arrow_array
+        from penstock.table.types.arrow_types import arrow_array
 
         more = expression.options if options else ()
         if not arguments:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to
 from penstock.table.functions.plain_patterns import re2_pattern

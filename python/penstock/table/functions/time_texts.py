@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.casts import CastFailed, parse_date, parse_timestamp
 from penstock.table.functions.registry import (
@@ -21,8 +21,8 @@ from penstock.table.functions.registry import (
     rowwise,
 )
 from penstock.table.functions.times import EPOCH, MILLISECOND, as_datetime, distinct_times
+from penstock.table.options.time_zones import is_time_zone, legacy_zone, time_zone
 from penstock.table.plan.expressions import Call, Expression, Literal
-from penstock.table.time_zones import is_time_zone, legacy_zone, time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +162,7 @@ def _zoned(function: Callable[..., Any]) -> Any:
     """Return the kernel of a function whose last argument is the session's time zone."""
 
     def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-        from penstock.table.arrow_types import arrow_array
+        from penstock.table.types.arrow_types import arrow_array
 
         zone = evaluator.session.zone
         if not arguments:
@@ -300,7 +300,7 @@ def _to_timestamps_ltz(arguments: list[Any], rows: int, call: Call) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from penstock.table.arrow_types import arrow_type
+    from penstock.table.types.arrow_types import arrow_type
 
     value, *more = arguments
     is_column = isinstance(value, pa.Array) and pa.types.is_integer(value.type)

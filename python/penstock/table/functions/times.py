@@ -7,7 +7,7 @@ import datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to, compared
 from penstock.table.functions.registry import (
@@ -264,7 +264,7 @@ def _extract(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from penstock.table.arrow_types import arrow_array
+    from penstock.table.types.arrow_types import arrow_array
 
     (unit,) = call.options
     value = arguments[0]
@@ -379,7 +379,7 @@ def _ceil(value: Any, unit: str) -> Any:
 
 def _rounding_kernel(function: Callable[[Any, str], Any]) -> Any:
     def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
-        from penstock.table.arrow_types import arrow_array
+        from penstock.table.types.arrow_types import arrow_array
 
         (unit,) = call.options
         values = column_values(arguments[0], rows)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from penstock.common.types import Row
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions import registry
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.aggregates import aggregate_call, find_aggregate

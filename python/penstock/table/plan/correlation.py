@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from penstock.table.functions import registry
 from penstock.table.functions.logic import conjunction
 from penstock.table.plan import expressions as e

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.plan.expanded_expressions import (
     ExpressionWriter,
     UnwrittenError,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions import registry
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n

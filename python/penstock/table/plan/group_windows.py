@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.plan import expressions as e
 from penstock.table.plan.schema import Schema
 from penstock.table.plan.scopes import Relation, Scope

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from penstock.graph.operators import PatternCondition
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions.aggregates import find_aggregate
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n

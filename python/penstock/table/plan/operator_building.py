@@ -15,10 +15,15 @@ from penstock.graph.transformations import (
     PartitionTransformation,
     TwoInputTransformation,
 )
+from penstock.table.options.table_options import (
+    AGGREGATE_PHASES,
+    IDLE_TIMEOUT,
+    STATE_TTL,
+    UID_GENERATION,
+)
 from penstock.table.plan.changelog import Changelog
 from penstock.table.plan.exchanged_rows import exchanged_by
 from penstock.table.plan.operator_ids import OperatorIds
-from penstock.table.table_options import AGGREGATE_PHASES, IDLE_TIMEOUT, STATE_TTL, UID_GENERATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from penstock.common.calls.names import nearest_hint
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.plan import expressions as e
 from penstock.table.plan import from_clause, relations
 from penstock.table.plan import nodes as n

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException
+from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.functions import type_rules as rules
 from penstock.table.functions.logic import cast_to, conjunction
 from penstock.table.plan import expressions as e

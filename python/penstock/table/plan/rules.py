@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from penstock.table.functions.logic import conjunction
 from penstock.table.functions.registry import table as functions
 from penstock.table.plan import expressions as e

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from penstock.table import types
-from penstock.table.errors import TableException, ValidationException, marked
+from penstock.table.exceptions import TableException, ValidationException, marked
 from penstock.table.functions.aggregates import find_aggregate
 from penstock.table.functions.casts import parse_date, parse_time, parse_timestamp
 from penstock.table.functions.logic import make_case, null

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.table import types
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
 from penstock.table.functions import registry
 from penstock.table.functions.logic import conjunction, make_case, null
 from penstock.table.plan import expressions as e

@@ -6,7 +6,8 @@ from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
 from penstock.graph.transformations import UnionTransformation
-from penstock.table.errors import TableException
+from penstock.table.exceptions import TableException
+from penstock.table.options.table_options import MINI_BATCH
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.changelog import Changelog, orders_by_time, orders_sort_by_time
@@ -17,7 +18,6 @@ from penstock.table.plan.sessions import aggregated_sessions
 from penstock.table.plan.sliced_windows import sliced_windows
 from penstock.table.plan.time_use import reads_watermarks, splits_equal_times, time_grain
 from penstock.table.plan.windows import is_zoned, window_function_of
-from penstock.table.table_options import MINI_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

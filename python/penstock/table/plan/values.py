@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.table.errors import ValidationException
+from penstock.table.exceptions import ValidationException
 from penstock.table.plan import nodes as n
 from penstock.table.plan.schema import Field, Schema
 

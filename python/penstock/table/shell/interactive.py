@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.table.errors import SqlParserException
+from penstock.table.exceptions import SqlParserException
 from penstock.table.functions.listed_names import built_in_names
 from penstock.table.shell.shell import StatementError
 from penstock.table.sql.scripts import split_script

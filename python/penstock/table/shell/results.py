@@ -7,13 +7,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.row_kind import RowKind
-from penstock.table.display import NULL, box_lines, cell_text, content_widths
+from penstock.table.table_result.display import NULL, box_lines, cell_text, content_widths
 
 if TYPE_CHECKING:
     import datetime
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.table.table_result import TableResult
+    from penstock.table.table_result.table_result import TableResult
 
 _ADDING: Final = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 

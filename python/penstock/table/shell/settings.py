@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.options import pipeline
 from penstock.common.options.value_types import BooleanType, ChoiceType, IntegerType
 from penstock.errors import ConfigurationError
-from penstock.table.table_options import (
+from penstock.table.options.table_options import (
     COLUMN_WIDTH,
     MAX_COLUMN_WIDTH,
     MAX_ROWS,
@@ -19,7 +19,7 @@ from penstock.table.table_options import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_environment.table_environment import TableEnvironment
 
 RUNTIME_MODE: Final = pipeline.RUNTIME_MODE.key
 

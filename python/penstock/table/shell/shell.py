@@ -7,16 +7,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
-from penstock.table import table_options as options
 from penstock.table.exceptions import SqlParserException, TableException
+from penstock.table.options import table_options as options
+from penstock.table.options.time_zones import time_zone
 from penstock.table.result_kind import ResultKind
 from penstock.table.shell.results import ResultView
 from penstock.table.shell.settings import ShellSettings, unquoted_reset, unquoted_setting
 from penstock.table.sql import statements as s
 from penstock.table.sql.parsing import parse_statement
 from penstock.table.sql.scripts import StatementText, split_script
-from penstock.table.table_result import InsertResult, QueryResult, StaticResult
-from penstock.table.time_zones import time_zone
+from penstock.table.table_result.table_result import InsertResult, QueryResult, StaticResult
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from penstock.common.job_client import JobClient
     from penstock.common.job_status import JobStatus
-    from penstock.table.table_environment import TableEnvironment
-    from penstock.table.table_result import TableResult
+    from penstock.table.table_environment.table_environment import TableEnvironment
+    from penstock.table.table_result.table_result import TableResult
 
 HELP: Final = f"""\
 SELECT …;                    run a query and show its rows; Ctrl-C cancels it

@@ -10,12 +10,11 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.table.errors import SqlParserException, marked
+from penstock.table.exceptions import InvalidTypeError, SqlParserException, marked
 from penstock.table.sql.dialect import Flink, FlinkParser
 from penstock.table.sql.foreign_clauses import foreign_clause
 from penstock.table.sql.reserved_words import RESERVED
 from penstock.table.sql.statements import Alter, Query, Statement
-from penstock.table.type_errors import InvalidTypeError
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.table import types
-from penstock.table.interval_types import DayTimeIntervalType, YearMonthIntervalType
+from penstock.table.types.interval_types import DayTimeIntervalType, YearMonthIntervalType
 
 if TYPE_CHECKING:
     from penstock.table.types import DataType

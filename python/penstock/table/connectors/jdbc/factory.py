@@ -23,7 +23,7 @@ from penstock.table.connectors.lookup_cache import CACHE_OPTIONS, CacheOptions, 
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.connectors.row_sources import ChangeSink
 from penstock.table.exceptions import ValidationException
-from penstock.table.options import (
+from penstock.table.options.connector_options import (
     OptionSpec,
     boolean,
     duration_ms,

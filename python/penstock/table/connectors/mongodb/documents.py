@@ -10,7 +10,7 @@ from penstock.connectors.mongodb.values import DocumentReader
 from penstock.formats.json_values import plain_json
 from penstock.table.connectors.batches import rows_of
 from penstock.table.plan.nodes import ADDED
-from penstock.table.stream_types import type_info_of
+from penstock.table.types.stream_types import type_info_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,7 +22,14 @@ from penstock.table.connectors.mongodb.lookup import MongoKeyLookup
 from penstock.table.connectors.mongodb.scan import MongoRows
 from penstock.table.connectors.record_types import batch_type
 from penstock.table.connectors.row_sources import ChangeSink
-from penstock.table.options import OptionSpec, choice, duration_ms, natural, positive, text
+from penstock.table.options.connector_options import (
+    OptionSpec,
+    choice,
+    duration_ms,
+    natural,
+    positive,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

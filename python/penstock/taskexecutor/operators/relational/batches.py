@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.numpy_values import numpy_values
-from penstock.table.arrow_types import arrow_array, arrow_type
 from penstock.table.plan.nodes import ROW_KIND
+from penstock.table.types.arrow_types import arrow_array, arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

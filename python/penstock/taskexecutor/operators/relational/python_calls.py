@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row
-from penstock.table.arrow_types import arrow_array, python_values
 from penstock.table.functions.registry import column_values
 from penstock.table.plan.expressions import Expression, PythonCall, walk
 from penstock.table.types import RowType
+from penstock.table.types.arrow_types import arrow_array, python_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.table.types import DataType
-    from penstock.table.udf import UserDefinedFunctionWrapper
-    from penstock.table.user_functions import FunctionContext
+    from penstock.table.udf.user_functions import FunctionContext
+    from penstock.table.udf.wrappers import UserDefinedFunctionWrapper
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def function_context(context: OperatorContext) -> FunctionContext:
     """Return the function context of a subtask."""
-    from penstock.table.user_functions import FunctionContext
+    from penstock.table.udf.user_functions import FunctionContext
 
     environment = context.environment
     parameters = (
@@ -126,7 +126,7 @@ def _array_of_pandas(result: pd.Series | pd.DataFrame, kind: DataType, name: str
     import pandas as pd
     import pyarrow as pa
 
-    from penstock.table.arrow_types import arrow_type
+    from penstock.table.types.arrow_types import arrow_type
 
     if isinstance(result, pd.DataFrame) and isinstance(kind, RowType):
         if len(result.columns) != len(kind):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.table.arrow_types import python_values
 from penstock.table.functions.accumulator_choice import accumulator, plain_accumulator
 from penstock.table.functions.aggregates import is_mergeable
+from penstock.table.types.arrow_types import python_values
 from penstock.taskexecutor.operators.relational.aggregates.distinct_values import (
     in_present_form,
     noted,

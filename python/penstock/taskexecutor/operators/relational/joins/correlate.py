@@ -9,10 +9,10 @@ import pyarrow as pa
 from penstock.common.exception_deadline import repr_in_time
 from penstock.common.types import Row
 from penstock.table import types
-from penstock.table.arrow_types import arrow_array, python_values
 from penstock.table.functions.evaluation import Evaluator
 from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.plan.schema import Schema
+from penstock.table.types.arrow_types import arrow_array, python_values
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, rows_of
 from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition

@@ -1,0 +1,1 @@
+"""Options of tables, connectors and formats, and time zones."""
