@@ -107,6 +107,27 @@ def test_records_of_other_classes_are_documents(node):
     assert node.of_index("there") == {"8": {"id": 8, "place": "there"}}
 
 
+def test_change_rows_update_and_delete_documents(node):
+    def change(kind, key, name):
+        row = Row.of_kind(kind, key, name)
+        row.set_field_names(["id", "name"])
+        return row
+
+    deletion = change(RowKind.DELETE, "b", None)
+    write(
+        builder(node).build(),
+        change(RowKind.INSERT, "a", "x"),
+        change(RowKind.INSERT, "b", "y"),
+        change(RowKind.UPDATE_BEFORE, "a", "x"),
+        change(RowKind.UPDATE_AFTER, "a", "z"),
+        deletion,
+    )
+    assert node.of_index("users") == {"a": {"id": "a", "name": "z"}}
+    log = builder(node, ElasticsearchEmitter.static_index("log")).build()
+    with pytest.raises(FormatError, match="-D: changes need a key_field"):
+        write(log, deletion)
+
+
 def test_records_without_a_key_are_new_documents(node):
     emitter = ElasticsearchEmitter.static_index("log")
     write(builder(node, emitter).build(), {"n": 1}, {"n": 1})

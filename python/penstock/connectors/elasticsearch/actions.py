@@ -11,6 +11,8 @@ import msgspec
 
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
+from penstock.common.row_kind import RowKind
+from penstock.common.values.change_rows import kind_of_change
 from penstock.common.values.records import record_field
 from penstock.errors import FormatError, InvalidProgramError, WrongArgumentError
 from penstock.formats.json_values import plain_fields_of
@@ -103,8 +105,9 @@ class ElasticsearchEmitter(NoJavaMembers, ABC):
 
         Args:
             index: The index.
-            key_field: The field with the id of the document, which later records with the same id
-                updates; without it each record is a new document.
+            key_field: The field with the id of the document.  Later records with the same id update
+                it, and a row of the kind DELETE deletes it.  Without a key each record is a new
+                document.
             doc_type: The type of the documents, for Elasticsearch 6 and 7.
         """
         return FieldEmitter(_name("static_index", "index", index), None, key_field, doc_type)
@@ -177,12 +180,22 @@ class FieldEmitter(ElasticsearchEmitter):
         return self._doc_type
 
     def actions(self, record: Any) -> Iterable[BulkAction]:
-        """Return an update of the document with the record's id, or a new document."""
+        """Return an update or deletion of the document with the record's id, or a new document."""
         index = self._index or _text_of(record, self._index_field)
-        document = json_document(record)
+        kind = kind_of_change(record)
         if self._key_field is None:
-            return [BulkAction("index", index, None, document, self._metadata)]
-        return [upsert(index, _text_of(record, self._key_field), document, self._metadata)]
+            if kind is not RowKind.INSERT:
+                raise FormatError(
+                    f"ElasticsearchSink: {record!r:.200} is of the kind {kind}: changes need a "
+                    "key_field, whose value is the id of the document"
+                )
+            return [BulkAction("index", index, None, json_document(record), self._metadata)]
+        if kind is RowKind.UPDATE_BEFORE:  # the new row replaces the document
+            return []
+        document_id = _text_of(record, self._key_field)
+        if kind is RowKind.DELETE:
+            return [BulkAction("delete", index, document_id, None, self._metadata)]
+        return [upsert(index, document_id, json_document(record), self._metadata)]
 
 
 class _FunctionEmitter(ElasticsearchEmitter):
