@@ -15,7 +15,9 @@ which both sides have.  This module needs numpy and pyarrow (``penstock-engine[c
 from __future__ import annotations
 
 import io
+import math
 from functools import lru_cache
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,8 +39,9 @@ class ArrayCodec:
         """Return the bytes of an array, which is copied once.
 
         Raises:
-            SerializationError: the array holds Python objects.
+            SerializationError: the value is no array, or one that holds Python objects or a mask.
         """
+        _check_array(array)
         if array.dtype.hasobject:
             raise SerializationError(
                 f"an array of {array.dtype} holds Python objects, which are not written without "
@@ -57,8 +60,8 @@ class ArrayCodec:
         view = memoryview(data).toreadonly()
         start = _header_size(view)
         shape, in_columns, dtype = _parsed(bytes(view[:start]))
-        count = int(np.prod(shape, dtype=np.int64))
-        if len(view) - start != count * dtype.itemsize:
+        count = math.prod(shape)
+        if min(shape, default=0) < 0 or len(view) - start != count * dtype.itemsize:
             raise CorruptStreamError(
                 f"{len(view) - start} bytes for an array of {dtype} with the shape {shape}"
             )
@@ -88,8 +91,13 @@ class RecordBatchCodec:
         """Return the bytes of a batch, which is copied once.
 
         Raises:
-            SerializationError: the batch has another schema.
+            SerializationError: the value is no batch, or one of another schema.
         """
+        if not isinstance(batch, pa.RecordBatch):
+            raise SerializationError(
+                f"a value of the type {type(batch).__name__!r} for the codec of record batches; "
+                "encode each batch of a table's to_batches()"
+            )
         if not batch.schema.equals(self.schema):
             raise SerializationError(
                 f"a batch of the schema {batch.schema} for a codec of {self.schema}"
@@ -99,13 +107,28 @@ class RecordBatchCodec:
     def decode(self, data: bytes | memoryview) -> pa.RecordBatch:
         """Return the batch of the bytes, whose columns are views of them.
 
+        The sizes of its columns are checked, but not each value, so that the time does not depend
+        on their number.  Call ``batch.validate(full=True)`` before you read bytes that come from
+        elsewhere than an encoder.
+
         Raises:
             CorruptStreamError: the bytes are not those of one batch.
         """
         try:
-            return pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)
+            batch = pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)
+            batch.validate()
+            return batch
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptStreamError(f"the bytes of a record batch: {error}") from error
+
+
+def _check_array(value: object) -> None:
+    is_array = isinstance(value, (np.ndarray, np.generic))
+    if not is_array or isinstance(value, np.ma.MaskedArray):
+        raise SerializationError(
+            f"a value of the type {type(value).__name__!r} for the codec of arrays; encode an "
+            "array of numpy without a mask"
+        )
 
 
 @lru_cache(maxsize=256)
@@ -131,8 +154,10 @@ def _header_size(view: memoryview) -> int:
 def _parsed(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return shape, order and data type of a header; cached, since parsing is slow."""
     try:
-        shape, in_columns, dtype = np.lib.format.read_array_header_2_0(io.BytesIO(header[8:]))
-    except ValueError as error:
+        shape, in_columns, dtype = np.lib.format.read_array_header_2_0(
+            io.BytesIO(header[8:]), max_header_size=len(header)
+        )
+    except (MemoryError, RecursionError, SyntaxError, TokenError, TypeError, ValueError) as error:
         raise CorruptStreamError(f"the header of an array: {error}") from error
     if dtype.hasobject:
         raise CorruptStreamError(f"the header of an array of {dtype}, which holds Python objects")
@@ -140,6 +165,8 @@ def _parsed(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def _has_dictionary(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
     if pa.types.is_dictionary(kind):
         return True
     return any(_has_dictionary(kind.field(index).type) for index in range(kind.num_fields))

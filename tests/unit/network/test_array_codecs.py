@@ -50,6 +50,37 @@ def test_damaged_arrays(damage):
         ArrayCodec().decode(damage(data))
 
 
+@pytest.mark.parametrize(
+    ("header", "damaged"),
+    [
+        (b"(2, 3)", b"(2, 3 "),
+        (b"(2, 3)", b"(-2,-3"),
+        (b"(2, 3)", b"(-2,3)"),
+        (b", 'fortran", b",b'fortran"),
+        (b"{'descr'", b"[[[[[[[["),
+    ],
+)
+def test_damaged_headers(header, damaged):
+    """Whatever numpy's parser raises, the bytes are at fault."""
+    data = ArrayCodec().encode(np.zeros((2, 3)))
+    assert header in data
+    with pytest.raises(CorruptStreamError):
+        ArrayCodec().decode(data.replace(header, damaged))
+
+
+def test_many_fields():
+    """A header may be longer than the 10,000 bytes that numpy reads by default."""
+    array = np.zeros(2, [(f"field_{number}", "i4") for number in range(1000)])
+    assert ArrayCodec().decode(ArrayCodec().encode(array)).dtype == array.dtype
+
+
+@pytest.mark.parametrize("value", [[1, 2], None, np.ma.masked_array([1, 2], [True, False])])
+def test_values_that_are_no_arrays(value):
+    """A mask would be lost."""
+    with pytest.raises(SerializationError, match=type(value).__name__):
+        ArrayCodec().encode(value)
+
+
 def test_header_beyond_the_bytes():
     """A length that exceeds the record is an error of its stream."""
     data = b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little") + b"{}"
@@ -77,6 +108,31 @@ def test_refused_batches():
         codec.encode(pa.record_batch({"other": pa.array([1])}))
     with pytest.raises(CorruptStreamError, match="record batch"):
         codec.decode(b"no batch")
+    with pytest.raises(SerializationError, match=r"'Table'.*to_batches"):
+        codec.encode(pa.table({"number": [1]}))
+    # The message promises more values than the bytes have.
+    longer = RecordBatchCodec(pa.schema({"number": pa.string()}))
+    with pytest.raises(CorruptStreamError, match="record batch"):
+        longer.decode(bytes(codec.encode(batch)))
     nested = pa.schema({"names": pa.list_(pa.dictionary(pa.int8(), pa.string()))})
     with pytest.raises(SerializationError, match="dictionary-encoded"):
         RecordBatchCodec(nested)
+
+
+class Names(pa.ExtensionType):
+    """A type of the user's that is stored with a dictionary."""
+
+    def __init__(self):
+        super().__init__(pa.dictionary(pa.int8(), pa.string()), "penstock.names")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage, serialized):
+        return cls()
+
+
+def test_dictionaries_behind_extension_types():
+    with pytest.raises(SerializationError, match="dictionary-encoded"):
+        RecordBatchCodec(pa.schema({"names": Names()}))
