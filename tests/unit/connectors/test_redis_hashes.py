@@ -34,3 +34,11 @@ def test_values_are_texts(value, text):
     kind = Types.ROW_NAMED(["id", "value"], [Types.LONG(), Types.PICKLED_BYTE_ARRAY()])
     (command,) = RedisHashes(kind, ["id"], "").commands((7,), Row(id=7, value=value))
     assert command == ("HSET", "7", "id", 7, "value", text)
+
+
+def test_different_keys_have_different_names():
+    kind = Types.ROW_NAMED(["a", "b"], [Types.STRING(), Types.STRING()])
+    hashes = RedisHashes(kind, ["a", "b"], "p:")
+    keys = [("x", "y"), ("x:y", "z"), ("x", "y:z"), ("x%3Ay", "z"), ("", ":")]
+    names = [next(hashes.commands(key, Row(a=key[0], b=key[1])))[1] for key in keys]
+    assert names == ["p:x:y", "p:x%3Ay:z", "p:x:y:z", "p:x%253Ay:z", "p:::"]

@@ -50,7 +50,8 @@ class RedisHashes:
         Raises:
             FormatError: The row lacks a column.
         """
-        name = self._prefix + ":".join(str(_text(part)) for part in key)
+        *before, last = (str(_text(part)) for part in key)
+        name = self._prefix + "".join(f"{_escaped(part)}:" for part in before) + last
         if is_deletion(element):
             yield "DEL", name
             return
@@ -65,6 +66,11 @@ class RedisHashes:
         missing = [k for k, v in pairs if v is None]
         if missing:
             yield "HDEL", name, *missing
+
+
+def _escaped(text: str) -> str:
+    """Return a part of a name without a colon, so that different keys have different names."""
+    return text.replace("%", "%25").replace(":", "%3A")
 
 
 def _text(value: Any) -> str | bytes | int | float:
