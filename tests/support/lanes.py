@@ -71,8 +71,24 @@ class Needs:
         if self._folder is not None:
             self._folder.cleanup()
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector):
+        """Let each worker begin with other files.
+
+        The first import of a test file rewrites its assertions, which takes as long as the rest;
+        later ones read the result.
+        """
+        report = yield
+        if isinstance(collector, pytest.Directory) and (worker := _worker_of(collector.config)):
+            number, workers = worker
+            first = len(report.result) * number // workers
+            report.result = report.result[first:] + report.result[:first]
+        return report
+
     @pytest.hookimpl(tryfirst=True)  # so that these markers can select tests, too
     def pytest_collection_modifyitems(self, config, items):
+        if _worker_of(config):  # all workers number the tests alike
+            items.sort(key=lambda item: item.path.parts)
         shown = set()
         for item in items:
             folders = set(_file_of(item).split("/"))
@@ -99,6 +115,12 @@ class Needs:
         own = path.with_suffix(f".{os.getpid()}")
         own.write_text(json.dumps(self._needs))
         own.replace(path)  # all workers write the same
+
+
+def _worker_of(config):
+    """Return the number of this worker, and how many there are; None outside of workers."""
+    told = getattr(config, "workerinput", None)
+    return told and (int(told["workerid"].removeprefix("gw")), told["workercount"])
 
 
 def _file_of(item):
