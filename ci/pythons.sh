@@ -25,10 +25,15 @@ tests=${TESTS:-tests/unit/expressions $of_tasks tests/contract/test_codec.py
     tests/contract/test_value_layouts.py tests/integration/test_local_programs.py
     tests/integration/test_value_kinds.py}
 venv_of() { echo "build/pythons/$(version_of "$1")"; }
+# The main environment's pip, for that of another interpreter.
+pip_of() {
+    interpreter=$(venv_of "$1")/bin/python
+    shift
+    .venv/bin/python -m pip --python "$interpreter" "$@"
+}
 tested=
 for python; do
-    [ -x "$(venv_of "$python")/bin/python" ] || "$python" -m venv "$(venv_of "$python")"
-    "$(venv_of "$python")/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
+    [ -x "$(venv_of "$python")/bin/python" ] || "$python" -m venv --without-pip "$(venv_of "$python")"
     tested="$tested $(version_of "$python")"
 done
 
@@ -38,8 +43,7 @@ wheels() {
     for python; do
         rm -rf "$(venv_of "$python")/wheel"
         MATURIN_PEP517_ARGS='--profile develop' PENSTOCK_CYTHON_OPTIMIZATION=-O1 \
-            "$(venv_of "$python")/bin/python" -m pip wheel --quiet --no-deps \
-            --wheel-dir "$(venv_of "$python")/wheel" .
+            pip_of "$python" wheel --quiet --no-deps --wheel-dir "$(venv_of "$python")/wheel" .
     done
 }
 wheels "$@" &
@@ -47,15 +51,15 @@ build=$!
 trap 'kill "$build" 2>/dev/null || true' EXIT
 trap 'exit 1' TERM  # dash runs no EXIT trap for a signal that it does not handle
 for python; do
-    "$(venv_of "$python")/bin/python" -m pip install --quiet --group short
+    pip_of "$python" install --quiet --group short
 done
 wait "$build"
 trap - EXIT
 for python; do
     venv=$(venv_of "$python")
     printf '== %s\n' "$("$python" --version)"
-    "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$venv"/wheel/*.whl
-    "$venv/bin/python" -m pip install --quiet "$(echo "$venv"/wheel/*.whl)[columns,tls]"
+    pip_of "$python" install --quiet --force-reinstall --no-deps "$venv"/wheel/*.whl
+    pip_of "$python" install --quiet "$(echo "$venv"/wheel/*.whl)[columns,tls]"
     # shellcheck disable=SC2086 # a list of files
     "$venv/bin/python" -m pytest --quiet -n 2 -m 'not slow' $tests
 done
