@@ -146,7 +146,7 @@ class SimulatedDriver:
     def run_the_job(self):
         world = self.world
         records = JobRecords(self.leadership, world.job.job_id)
-        result = records.result()
+        result = records.results.get()
         if result is not None:
             world.note(f"{self} finds the job {result.status}")
             self.end()

@@ -13,6 +13,7 @@ import pytest
 from penstock.errors import LeadershipLostError
 from penstock.high_availability.file_leader_election import FileLeaderElectionService, current_epoch
 from penstock.high_availability.job_records import JobRecords
+from penstock.high_availability.job_result_store import JobResultStore
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.jobmaster.checkpointing.service import CheckpointService
 from penstock.jobmaster.scheduling.execution import Execution
@@ -127,7 +128,7 @@ def forgets_the_end(monkeypatch):
 
 def does_not_look_how_it_ended(monkeypatch):
     """Run a job again that has ended."""
-    monkeypatch.setattr(JobRecords, "result", lambda self: None)
+    monkeypatch.setattr(JobResultStore, "get", lambda self: None)
 
 
 def never_hears_that_it_lost(monkeypatch):

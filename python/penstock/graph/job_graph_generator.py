@@ -33,7 +33,7 @@ from penstock.graph.job_graph import (
 )
 from penstock.graph.key_groups import default_max_parallelism
 from penstock.graph.partitioners import ExchangeMode
-from penstock.graph.stream_graph_hasher import generate_operator_ids, murmur3_128
+from penstock.graph.stream_graph_hasher import StreamGraphHasher, murmur3_128
 from penstock.graph.wiring import DistributionPattern
 from penstock.serialization.code_pickle import dumps
 
@@ -87,7 +87,9 @@ class JobGraphGenerator:
             InvalidProgramError: Uids collide, or a user's function cannot be shipped.
         """
         settings = self._graph.settings
-        self._ids = generate_operator_ids(self._graph, auto_generate=settings.auto_generate_uids)
+        self._ids = StreamGraphHasher(
+            self._graph, auto_generate=settings.auto_generate_uids
+        ).operator_ids()
         self._build_chains()
         vertices = {}
         for chain in self._chains.values():

@@ -1,4 +1,4 @@
-"""Stable operator ids: the names by which a restore finds an operator's state.
+"""StreamGraphHasher: stable ids, by which a restore finds an operator's state.
 
 With a uid the id is the hash of the uid.  Without one it follows from the operator's place in the
 topology: the visit index, the number of chained successors and the ids of its inputs, so that
@@ -80,66 +80,73 @@ def uid_to_operator_id(uid: str) -> bytes:
     return murmur3_128(uid.encode("utf-8"))
 
 
-def generate_operator_ids(graph: StreamGraph, *, auto_generate: bool = True) -> dict[int, bytes]:
-    """Return the id of every node of a StreamGraph.
+class StreamGraphHasher:
+    """Gives every operator of a StreamGraph its id."""
 
-    Args:
-        graph: The graph with its final settings, as chaining affects ids.
-        auto_generate: Whether nodes without a uid may get an id from the topology.
+    def __init__(self, graph: StreamGraph, *, auto_generate: bool = True) -> None:
+        """Visit nothing yet.
 
-    Raises:
-        InvalidProgramError: A uid or uid hash is used twice, empty, or missing where it is
-            required.
-    """
-    ids: dict[int, bytes] = {}
-    owners: dict[bytes, StreamNode] = {}
-    pending: deque[int] = deque(sorted(graph.source_ids))
-    queued = set(pending)
-    while pending:
-        node = graph.nodes[pending.popleft()]
-        queued.discard(node.id)
-        if any(edge.source_id not in ids for edge in node.in_edges):
-            # Another input has not been visited yet; its visit puts the node back in the queue.
-            continue
-        operator_id = _operator_id(node, ids, graph, auto_generate=auto_generate)
-        owner = owners.setdefault(operator_id, node)
-        if owner is not node:
+        Args:
+            graph: The graph with its final settings, as chaining affects ids.
+            auto_generate: Whether nodes without a uid may get an id from the topology.
+        """
+        self._graph = graph
+        self._auto_generate = auto_generate
+
+    def operator_ids(self) -> dict[int, bytes]:
+        """Return the id of every node.
+
+        Raises:
+            InvalidProgramError: A uid or uid hash is used twice, empty, or missing where it is
+                required.
+        """
+        ids: dict[int, bytes] = {}
+        owners: dict[bytes, StreamNode] = {}
+        pending: deque[int] = deque(sorted(self._graph.source_ids))
+        queued = set(pending)
+        while pending:
+            node = self._graph.nodes[pending.popleft()]
+            queued.discard(node.id)
+            if any(edge.source_id not in ids for edge in node.in_edges):
+                # Another input has not been visited yet; its visit puts the node back in the queue.
+                continue
+            operator_id = self._operator_id(node, ids)
+            owner = owners.setdefault(operator_id, node)
+            if owner is not node:
+                raise InvalidProgramError(
+                    f"Hash collision on user-specified ID: operators {owner.name!r} and "
+                    f"{node.name!r} have the same id (uid {node.uid!r}); every uid must be unique "
+                    "in a job"
+                )
+            ids[node.id] = operator_id
+            for edge in node.out_edges:
+                if edge.target_id not in ids and edge.target_id not in queued:
+                    pending.append(edge.target_id)
+                    queued.add(edge.target_id)
+        _check_uid_hashes(self._graph)
+        return ids
+
+    def _operator_id(self, node: StreamNode, ids: dict[int, bytes]) -> bytes:
+        if node.uid == "":
             raise InvalidProgramError(
-                f"Hash collision on user-specified ID: operators {owner.name!r} and {node.name!r} "
-                f"have the same id (uid {node.uid!r}); every uid must be unique in a job"
+                f"operator {node.name!r} has an empty uid: pass a name of its own to uid(...), or "
+                "leave the call out"
             )
-        ids[node.id] = operator_id
-        for edge in node.out_edges:
-            if edge.target_id not in ids and edge.target_id not in queued:
-                pending.append(edge.target_id)
-                queued.add(edge.target_id)
-    _check_uid_hashes(graph)
-    return ids
-
-
-def _operator_id(
-    node: StreamNode, ids: dict[int, bytes], graph: StreamGraph, *, auto_generate: bool
-) -> bytes:
-    if node.uid == "":
-        raise InvalidProgramError(
-            f"operator {node.name!r} has an empty uid: pass a name of its own to uid(...), or "
-            "leave the call out"
-        )
-    if node.uid is not None:
-        return uid_to_operator_id(node.uid)
-    if not auto_generate and node.uid_hash is None:
-        raise InvalidProgramError(
-            f"{AUTO_GENERATE_UIDS.key} is off and operator {node.name!r} has no uid: give it "
-            "one with uid(...)"
-        )
-    chained = sum(1 for edge in node.out_edges if is_chainable(edge, graph))
-    index = len(ids).to_bytes(4, "little")
-    digest = bytearray(murmur3_128(index * (1 + chained)))
-    for edge in node.in_edges:
-        other = ids[edge.source_id]
-        for j in range(16):
-            digest[j] = (digest[j] * 37 & 0xFF) ^ other[j]
-    return bytes(digest)
+        if node.uid is not None:
+            return uid_to_operator_id(node.uid)
+        if not self._auto_generate and node.uid_hash is None:
+            raise InvalidProgramError(
+                f"{AUTO_GENERATE_UIDS.key} is off and operator {node.name!r} has no uid: give it "
+                "one with uid(...)"
+            )
+        chained = sum(1 for edge in node.out_edges if is_chainable(edge, self._graph))
+        index = len(ids).to_bytes(4, "little")
+        digest = bytearray(murmur3_128(index * (1 + chained)))
+        for edge in node.in_edges:
+            other = ids[edge.source_id]
+            for j in range(16):
+                digest[j] = (digest[j] * 37 & 0xFF) ^ other[j]
+        return bytes(digest)
 
 
 def _check_uid_hashes(graph: StreamGraph) -> None:

@@ -12,17 +12,14 @@ Files of the leader's epoch, each beginning with the job's id:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.common.values.decoders import json_decoder
-from penstock.errors import CheckpointStorageError, PenstockError, SerializationError
-from penstock.serialization.type_serializer import TypeSerializer
-from penstock.serialization.versioned_form import VersionedForm
+from penstock.high_availability.job_result_store import JobResultStore, damaged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +29,6 @@ if TYPE_CHECKING:
 
 #: Number of ids reserved at a time.
 _RESERVED_IDS: Final = 100
-
-_RESULT: Final = VersionedForm(
-    "the result of a job", ("name", "status", "runtime_ms", "accumulators", "error")
-)
 
 
 class _Pointer(msgspec.Struct, frozen=True):
@@ -47,25 +40,6 @@ _POINTERS: Final = json_decoder(_Pointer)
 _PARALLELISMS: Final = json_decoder(dict[str, int])
 
 
-@dataclass(frozen=True)
-class JobResult:
-    """The final result of a job.
-
-    Attributes:
-        name: The name of the job.
-        status: FINISHED, FAILED or CANCELED.
-        runtime_ms: Time from its submission to the last driver until its end.
-        accumulators: The last values of its accumulators.
-        error: The error of a failed job; else empty.
-    """
-
-    name: str
-    status: str
-    runtime_ms: int
-    accumulators: dict[str, Any]
-    error: str = ""
-
-
 class JobRecords:
     """Records of one job that a leader passes to the next.
 
@@ -73,6 +47,7 @@ class JobRecords:
         leadership: The leadership of this driver.
         job_id: The job's id, the same in each driver.
         next_checkpoint_id: The first checkpoint id that no former driver has used.
+        results: The result of the ended job.
 
     Every method raises a `LeadershipLostError` once another driver leads, and an `OSError` if the
     storage fails.
@@ -87,6 +62,7 @@ class JobRecords:
         """
         self.leadership = leadership
         self.job_id = job_id
+        self.results = JobResultStore(leadership, job_id)
         self._job = job_id.hex()
         counter = leadership.read(f"{self._job}-counter")
         self.next_checkpoint_id = self._reserved = 1 if counter is None else int(counter)
@@ -137,46 +113,7 @@ class JobRecords:
             by_vertex = _PARALLELISMS.decode(data)
             return {bytes.fromhex(vertex_id): number for vertex_id, number in by_vertex.items()}
         except ValueError as error:
-            raise self._damaged(name, error) from error
-
-    def set_result(self, result: JobResult) -> None:
-        """Record the end of the job, so that no driver runs it again."""
-        self.leadership.publish(
-            f"{self._job}-result",
-            TypeSerializer[Any]().serialize(
-                _RESULT.write(
-                    result.name,
-                    result.status,
-                    result.runtime_ms,
-                    result.accumulators,
-                    result.error,
-                )
-            ),
-        )
-
-    def result(self) -> JobResult | None:
-        """Return the job's final result; None while it runs.
-
-        Raises:
-            CheckpointStorageError: The record cannot be read.
-        """
-        name = f"{self._job}-result"
-        data = self.leadership.read(name)
-        if data is None:
-            return None
-        try:
-            kept = TypeSerializer[Any]().deserialize(data)
-        except PenstockError as error:
-            raise self._damaged(name, error) from error
-        if not isinstance(kept, tuple):
-            raise self._damaged(name, f"it is not a result, but {kept!r}")
-        try:
-            return JobResult(*_RESULT.read(kept))
-        except SerializationError as error:
-            raise CheckpointStorageError(f"{self.leadership}: {name}: {error}") from error
-
-    def _damaged(self, name: str, error: object) -> CheckpointStorageError:
-        return CheckpointStorageError(f"{self.leadership}: {name} is damaged: {error}")
+            raise damaged(self.leadership, name, error) from error
 
     def _pointer_name(self, checkpoint_id: int) -> str:
         return f"{self._job}-checkpoint-{checkpoint_id:019}"
@@ -186,6 +123,6 @@ class JobRecords:
         try:
             pointer = _POINTERS.decode(data or b"")
         except msgspec.MsgspecError as error:
-            raise self._damaged(name, error) from error
+            raise damaged(self.leadership, name, error) from error
         metadata, location = load_metadata(pointer.location, files)
         return RecoverySource(metadata, location, is_claimed=True, allows_non_restored=False)

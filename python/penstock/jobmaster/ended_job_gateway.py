@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         StateAnswer,
         StateQuestion,
     )
-    from penstock.high_availability.job_records import JobResult
+    from penstock.high_availability.job_result_store import JobResult
     from penstock.jobmaster.collect import CollectResults
 
 

@@ -19,7 +19,7 @@ from penstock.errors import (
     NoResourceAvailableError,
 )
 from penstock.graph.ids import ExecutionAttemptID
-from penstock.high_availability.job_records import JobResult
+from penstock.high_availability.job_result_store import JobResult
 from penstock.jobmaster.accumulators import JobAccumulators
 from penstock.jobmaster.adaptive.rescaling import Rescaling
 from penstock.jobmaster.checkpointing.in_flight_assignment import can_be_spread

@@ -103,7 +103,7 @@ class PerJobCluster:
                 records = services.lead()
                 self._leads = services
                 job_graph.job_id = records.job_id
-                result = records.result()
+                result = records.results.get()
                 if result is not None:
                     logger.warning(
                         "job %s is not run: %s records that the job %s was %s in a former driver; "

@@ -136,7 +136,7 @@ class ClientService:
         with self._lock:
             job = self._jobs.get(job_id)
         if job is None and self.stored is not None:
-            result = self.stored.records(job_id).result()
+            result = self.stored.records(job_id).results.get()
             if result is not None:
                 return EndedJobGateway(job_id, result, "submit it again to run it again")
         if job is None:

@@ -67,7 +67,7 @@ class JobGraphStore:
                 job_id = bytes.fromhex(name.removesuffix(_SUBMISSION))
                 self._digests[job_id] = {key.digest for key in blobs_of(self._read(job_id))}
         for job_id in list(self._digests):
-            if self.records(job_id).result() is not None:
+            if self.records(job_id).results.get() is not None:
                 self._forget(job_id)
         self._remove_unnamed_blobs()
 
@@ -137,7 +137,7 @@ class JobGraphStore:
 
     def _clean_up(self, job_id: bytes) -> None:
         try:
-            if self.records(job_id).result() is None:
+            if self.records(job_id).results.get() is None:
                 # The storage has failed, and the next jobmanager resumes the job.
                 return
             self._forget(job_id)

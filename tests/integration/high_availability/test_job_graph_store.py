@@ -10,7 +10,7 @@ import pytest
 from penstock.dependencies.manifest import BlobKey, DependencyManifest, ShippedPath
 from penstock.errors import CheckpointStorageError, ConfigurationError, LeadershipLostError
 from penstock.high_availability.file_leader_election import FileLeaderElectionService
-from penstock.high_availability.job_records import JobResult
+from penstock.high_availability.job_result_store import JobResult
 from penstock.high_availability.leader_address import LeaderAddress, publish_address
 from penstock.rpc.session_messages import SubmitJob
 from penstock.session import job_graph_store
@@ -91,7 +91,7 @@ def test_a_blob_goes_with_the_last_job_that_names_it(lead):
     jobs.remove(JOBS[0])
     assert blobs(leadership) == 2
     assert list(jobs.jobs()) == [JOBS[1]]
-    jobs.records(JOBS[1]).set_result(JobResult("two", "FINISHED", 1, {}))
+    jobs.records(JOBS[1]).results.put(JobResult("two", "FINISHED", 1, {}))
     jobs.ended(JOBS[1])
     jobs.close()
     assert blobs(leadership) == 0
@@ -102,13 +102,13 @@ def test_a_job_whose_end_is_recorded_is_not_found_again(lead):
     """The former leader was lost between the record and the removal."""
     first = stored(lead())
     first.put(JOBS[0], job(b"one"), {}, read)
-    first.records(JOBS[0]).set_result(JobResult("one", "FINISHED", 1, {}))
+    first.records(JOBS[0]).results.put(JobResult("one", "FINISHED", 1, {}))
     first.close()
     leadership = lead()
     second = stored(leadership)
     assert second.jobs() == {}
     assert blobs(leadership) == 0
-    assert second.records(JOBS[0]).result() is not None
+    assert second.records(JOBS[0]).results.get() is not None
     second.close()
 
 
@@ -164,7 +164,7 @@ def test_the_ends_of_so_many_jobs_are_remembered(lead):
         jobs.put(job_id, job(b"one"), {}, read)
         records = jobs.records(job_id)
         records.checkpoint_begins(1)
-        records.set_result(JobResult("one", "FINISHED", 1, {}))
+        records.results.put(JobResult("one", "FINISHED", 1, {}))
         jobs.ended(job_id)
     jobs.close()
     known = {name.split("-")[0] for name in leadership.names("") if "-counter" in name}

@@ -13,7 +13,8 @@ from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.storage import publish_metadata
 from penstock.errors import CheckpointStorageError, LeadershipLostError
-from penstock.high_availability.job_records import JobRecords, JobResult
+from penstock.high_availability.job_records import JobRecords
+from penstock.high_availability.job_result_store import JobResult
 from penstock.jobmaster.checkpointing.pointers import CheckpointPointers
 from penstock.serialization.type_serializer import TypeSerializer
 from support.patience import PATIENCE_S
@@ -194,16 +195,16 @@ def out_of_order(name, data):
 @pytest.mark.parametrize("error", ["", "ValueError: no"])
 def test_the_end_of_a_job_is_remembered(leader, error):
     first = records(leader)
-    assert first.result() is None
+    assert first.results.get() is None
     result = JobResult("name", "FAILED" if error else "FINISHED", 17, {"seen": 3}, error)
-    first.set_result(result)
+    first.results.put(result)
     first.leadership.release()
     second = records(leader)
-    assert second.result() == result
+    assert second.results.get() == result
     later = TypeSerializer().serialize((2, "name", "FINISHED", 17, {}, "", "more"))
     second.leadership.publish(f"{JOB.hex()}-result", later)
     with pytest.raises(CheckpointStorageError, match="result: the result of a job was written in "):
-        second.result()
+        second.results.get()
     second.leadership.publish(f"{JOB.hex()}-result", b"\xff")
     with pytest.raises(CheckpointStorageError, match="result is damaged"):
-        second.result()
+        second.results.get()

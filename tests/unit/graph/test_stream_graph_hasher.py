@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
 from penstock.graph.stream_graph_hasher import (
-    generate_operator_ids,
+    StreamGraphHasher,
     murmur3_128,
     uid_to_operator_id,
 )
@@ -17,7 +17,7 @@ from support.graphs import Program, word_count
 
 def ids_of(program, **settings):
     graph = program.stream_graph(**settings)
-    ids = generate_operator_ids(graph)
+    ids = StreamGraphHasher(graph).operator_ids()
     return {graph.nodes[n].name: i.hex() for n, i in ids.items()}
 
 
@@ -68,9 +68,9 @@ def test_e1_deterministic_across_processes():
     """E-1: another interpreter, with another hash seed, computes the same ids."""
     code = (
         "from support.graphs import word_count\n"
-        "from penstock.graph.stream_graph_hasher import generate_operator_ids\n"
+        "from penstock.graph.stream_graph_hasher import StreamGraphHasher\n"
         "g = word_count().stream_graph()\n"
-        "print(sorted(i.hex() for i in generate_operator_ids(g).values()))"
+        "print(sorted(i.hex() for i in StreamGraphHasher(g).operator_ids().values()))"
     )
     path = [p for p in sys.path if p]
     outputs = {
@@ -85,7 +85,9 @@ def test_e1_deterministic_across_processes():
         for seed in ("1", "2")
     }
     graph = word_count().stream_graph()
-    assert outputs == {str(sorted(i.hex() for i in generate_operator_ids(graph).values())) + "\n"}
+    assert outputs == {
+        str(sorted(i.hex() for i in StreamGraphHasher(graph).operator_ids().values())) + "\n"
+    }
 
 
 def test_e2_changes_downstream_leave_upstream_ids_alone():
@@ -105,7 +107,7 @@ def test_e3_identical_sources_and_nodes_get_distinct_ids():
         program.map(source)
         program.map(source)
     graph = program.stream_graph()
-    ids = generate_operator_ids(graph)
+    ids = StreamGraphHasher(graph).operator_ids()
     assert len(set(ids.values())) == len(graph.nodes) == 9
 
 
@@ -137,7 +139,7 @@ def test_same_uid_twice_collides():
     program.transformations[1].uid = "same"
     program.transformations[2].uid = "same"
     with pytest.raises(InvalidProgramError, match="Hash collision on user-specified ID"):
-        generate_operator_ids(program.stream_graph())
+        StreamGraphHasher(program.stream_graph()).operator_ids()
 
 
 def test_an_empty_uid_is_refused():
@@ -145,7 +147,7 @@ def test_an_empty_uid_is_refused():
     program = word_count()
     program.transformations[1].uid = ""
     with pytest.raises(InvalidProgramError, match="'Flat Map' has an empty uid"):
-        generate_operator_ids(program.stream_graph())
+        StreamGraphHasher(program.stream_graph()).operator_ids()
 
 
 def test_same_uid_hash_twice_collides():
@@ -153,7 +155,7 @@ def test_same_uid_hash_twice_collides():
     for transformation in program.transformations[1:3]:
         transformation.set_uid_hash("0" * 31 + "a")
     with pytest.raises(InvalidProgramError, match="Hash collision on user-specified ID"):
-        generate_operator_ids(program.stream_graph())
+        StreamGraphHasher(program.stream_graph()).operator_ids()
 
 
 def test_uid_hash_does_not_replace_the_id():
@@ -173,9 +175,9 @@ def test_without_auto_ids_every_operator_needs_a_uid():
         transformation.uid = transformation.name
     graph = program.stream_graph()
     with pytest.raises(InvalidProgramError, match="'Sink: Print' has no uid"):
-        generate_operator_ids(graph, auto_generate=False)
+        StreamGraphHasher(graph, auto_generate=False).operator_ids()
     program.transformations[-1].set_uid_hash("ab" * 16)
-    assert generate_operator_ids(program.stream_graph(), auto_generate=False)
+    assert StreamGraphHasher(program.stream_graph(), auto_generate=False).operator_ids()
 
 
 def test_a_node_is_visited_after_all_of_its_inputs():
@@ -186,5 +188,5 @@ def test_a_node_is_visited_after_all_of_its_inputs():
         long = program.map(long)
     program.co_map(short, long, "Join")
     graph = program.stream_graph()
-    assert len(generate_operator_ids(graph)) == len(graph.nodes)
+    assert len(StreamGraphHasher(graph).operator_ids()) == len(graph.nodes)
     assert not any(is_chainable(e, graph) for e in graph.nodes[short.id].out_edges)

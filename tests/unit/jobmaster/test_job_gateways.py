@@ -11,7 +11,7 @@ import pytest
 from penstock.common.jobs.job_gateway import SavepointWish
 from penstock.common.jobs.job_progress import JobProgress
 from penstock.errors import CheckpointError, JobCancelledError, JobExecutionError
-from penstock.high_availability.job_records import JobResult
+from penstock.high_availability.job_result_store import JobResult
 from penstock.jobmaster.ended_job_gateway import EndedJobGateway
 from penstock.jobmaster.local_job_gateway import JobNotRunningError, LocalJobGateway
 from penstock.jobmaster.main_thread import MainThread

@@ -4,7 +4,7 @@ import socket
 import threading
 
 import pytest
-from penstock.taskexecutor.sources.wait import SourceWait
+from penstock.taskexecutor.sources.source_wait import SourceWait
 
 LONG_MS = 3_600_000
 

@@ -17,8 +17,8 @@ from penstock.taskexecutor.compiled import (
     StreamOperator,
 )
 from penstock.taskexecutor.sources.number_sequence import DividedNumberSequence
+from penstock.taskexecutor.sources.source_wait import SourceWait
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
-from penstock.taskexecutor.sources.wait import SourceWait
 from penstock.taskexecutor.task.fusion import Fusion
 
 if TYPE_CHECKING:

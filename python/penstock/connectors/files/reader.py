@@ -29,10 +29,10 @@ from penstock.taskexecutor.compiled import (
     StreamOperator,
 )
 from penstock.taskexecutor.sources.column_outputs import batch_rows
+from penstock.taskexecutor.sources.source_wait import SourceWait
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 from penstock.taskexecutor.sources.turns import BatchTurns, MergingTurns, Turns, batch_limit
-from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

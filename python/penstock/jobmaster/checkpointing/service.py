@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.checkpoint_storage.storage import CheckpointStorage
     from penstock.graph.job_graph import JobGraph
-    from penstock.high_availability.job_records import JobRecords, JobResult
+    from penstock.high_availability.job_records import JobRecords
+    from penstock.high_availability.job_result_store import JobResult
     from penstock.jobmaster.checkpointing.plan import Participant
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
     from penstock.jobmaster.main_thread import QueueUser, Timer
@@ -267,7 +268,7 @@ class CheckpointService:
         """Record how the job has ended; return False if that fails, so that it is resumed."""
         assert self._records is not None
         try:
-            self._records.set_result(result)
+            self._records.results.put(result)
         except Exception as error:
             logger.error(
                 "job %s is %s, but that could not be recorded: the next driver will resume the job "

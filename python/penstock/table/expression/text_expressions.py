@@ -2,7 +2,9 @@
 
 Columns, their aggregates and intervals become expressions, and all else an expression of SQL.  The
 log shows once the arguments to write instead.  A program that uses no other name of Flink 1 gets an
-error that shows them, as PyFlink 2 has no expressions in texts.
+error that shows them, as PyFlink 2 has no expressions in texts.  The process decides, not the
+environment: windows and expressions exist before any environment, and names of Flink 1 are imported
+by the program.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from penstock.rpc.messages import AcknowledgeCheckpoint, DeclineCheckpoint
 from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
 from penstock.taskexecutor.checkpointing.channel_state import ChannelStateWriter
 from penstock.taskexecutor.checkpointing.follow_ups import FollowUps
-from penstock.taskexecutor.checkpointing.keyed_writing import KeyedWriting
+from penstock.taskexecutor.checkpointing.keyed_snapshot_strategies import KeyedSnapshotStrategies
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
 from penstock.taskexecutor.checkpointing.subtask_snapshot import (
     SubtaskSnapshot,
@@ -119,7 +119,7 @@ class SubtaskCheckpointCoordinator:
         self._slices = SnapshotSlices(execute)
         self._follow_ups = FollowUps(register_timer)
         self._writer: WritingThread | None = None
-        self._keyed = KeyedWriting(environment)
+        self._keyed = KeyedSnapshotStrategies(environment)
         if not is_finished:
             self._keyed.materialize(
                 open_snapshots=self._open_wholes,

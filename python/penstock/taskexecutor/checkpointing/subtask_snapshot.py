@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from penstock.network.events import CheckpointBarrier
     from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
     from penstock.taskexecutor.checkpointing.channel_state import Buffers
-    from penstock.taskexecutor.checkpointing.keyed_writing import KeyedWriting
+    from penstock.taskexecutor.checkpointing.keyed_snapshot_strategies import (
+        KeyedSnapshotStrategies,
+    )
     from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot
     from penstock.taskexecutor.state.snapshot import RunningSnapshot
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -92,7 +94,7 @@ class SubtaskSnapshotWriter:
     def __init__(
         self,
         environment: TaskEnvironment,
-        keyed: KeyedWriting,
+        keyed: KeyedSnapshotStrategies,
         open_stream: Callable[..., StateOutputStream],
         *,
         head_id: bytes,

@@ -17,8 +17,8 @@ from penstock.taskexecutor.compiled import (
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.sources.source_wait import SourceWait
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
-from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
     from penstock.graph import operators

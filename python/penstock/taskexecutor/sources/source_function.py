@@ -22,8 +22,8 @@ from penstock.taskexecutor.compiled import (
     open_function,
 )
 from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
+from penstock.taskexecutor.sources.source_wait import SourceWait
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
-from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
     from penstock.graph import operators

@@ -31,8 +31,8 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.operators.watermarks import new_emitter
 from penstock.taskexecutor.sources.alignment import AlignedReader, AlignedSplits
+from penstock.taskexecutor.sources.source_wait import SourceWait
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
-from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
     from collections.abc import Callable

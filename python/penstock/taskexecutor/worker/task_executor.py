@@ -72,13 +72,13 @@ from penstock.serialization.imports import IMPORT_LOCK
 from penstock.taskexecutor.logs.printed_text import PrintedTextSender, forward_printed_text
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
+from penstock.taskexecutor.worker.checkpoint_relay import relay
 from penstock.taskexecutor.worker.checkpoint_reports import (
     CheckpointReports,
     declined,
     encode_held,
 )
 from penstock.taskexecutor.worker.checkpoint_standings import standings_of
-from penstock.taskexecutor.worker.checkpoint_turns import tell_in_turn
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.liveness import LivenessWatch
@@ -500,7 +500,7 @@ class TaskExecutor:
     def _checkpoint_message(self, message: ForCheckpoints) -> None:
         with self._lock:
             tasks = [self._tasks.get(attempt_id) for attempt_id in message.attempt_ids]
-        tell_in_turn(message, [task for task in tasks if task is not None])
+        relay(message, [task for task in tasks if task is not None])
 
     def _ask_checkpoint(self, message: AskCheckpoint) -> None:
         with self._lock:

@@ -18,8 +18,8 @@ from penstock.rpc.messages import (
     NotifyCheckpointComplete,
     driver_decoder,
 )
+from penstock.taskexecutor.worker.checkpoint_relay import AT_A_TIME, relay
 from penstock.taskexecutor.worker.checkpoint_reports import CheckpointReports, encode_held
-from penstock.taskexecutor.worker.checkpoint_turns import AT_A_TIME, tell_in_turn
 from support.patience import PATIENCE_S
 
 MESSAGE = NotifyCheckpointComplete((), 1)
@@ -64,7 +64,7 @@ def test_all_tasks_are_notified_and_few_are_awake_at_a_time():
     tasks = Tasks()
     thread = threading.Thread(target=tasks.run)
     thread.start()
-    tell_in_turn(MESSAGE, [tasks] * TASKS, patience_s=60)
+    relay(MESSAGE, [tasks] * TASKS, patience_s=60)
     thread.join()
     assert tasks.told.empty()
     assert tasks.now == 0
@@ -74,7 +74,7 @@ def test_all_tasks_are_notified_and_few_are_awake_at_a_time():
 def test_tasks_that_are_busy_or_do_not_run_hold_up_nobody():
     for takes in (True, False):
         busy = Busy(takes=takes)
-        tell_in_turn(MESSAGE, [busy] * TASKS)
+        relay(MESSAGE, [busy] * TASKS)
         assert busy.told == TASKS
 
 
@@ -98,7 +98,7 @@ def test_tasks_that_come_on_slowly_do_not_hold_up_the_others():
             handled()
 
     slow = Slow()
-    tell_in_turn(MESSAGE, [slow] * TASKS)
+    relay(MESSAGE, [slow] * TASKS)
     assert slow.told == TASKS
     slow.first.set()
 
@@ -124,7 +124,7 @@ def test_a_task_that_has_handled_it_tells_the_next_one():
         first_are_told.wait()
         handled()
 
-    tell_in_turn(MESSAGE, [Told() for _ in range(TASKS)], patience_s=60)
+    relay(MESSAGE, [Told() for _ in range(TASKS)], patience_s=60)
     for thread in threads:
         thread.join()
     assert len({task for task, _ in told}) == len(told) == TASKS

@@ -1,4 +1,4 @@
-"""Notifies the tasks of a worker of a checkpoint, a few at a time."""
+"""Relays a checkpoint's message to the tasks of a worker, a few at a time."""
 
 from __future__ import annotations
 
@@ -19,22 +19,20 @@ PATIENCE_S: Final = 0.005
 FEW: Final = 3
 
 
-def tell_in_turn(
-    message: ForCheckpoints, tasks: Sequence[Task], patience_s: float = PATIENCE_S
-) -> None:
+def relay(message: ForCheckpoints, tasks: Sequence[Task], patience_s: float = PATIENCE_S) -> None:
     """Let tasks handle a message; return when all have received it.
 
     Awake threads wait for the single interpreter lock, and wake up every 5 ms to request it:
     hundreds of them would spend more time on that than on the message.
     """
-    turns = _Turns(message, tasks)
+    chain = _Relay(message, tasks)
     for _ in range(AT_A_TIME):
-        turns.tell_next()
-    turns.await_last(patience_s)
+        chain.tell_next()
+    chain.await_last(patience_s)
 
 
-class _Turns:
-    """Turns: the thread that handled a message wakes the next one."""
+class _Relay:
+    """The thread that handled a message wakes the next one."""
 
     def __init__(self, message: ForCheckpoints, tasks: Sequence[Task]) -> None:
         self._message = message

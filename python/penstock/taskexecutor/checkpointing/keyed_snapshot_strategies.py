@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Handles = tuple["IncrementalKeyGroupsHandle", ...]
 
 
-class KeyedWriting:
+class KeyedSnapshotStrategies:
     """State written by a task's checkpoints, to which later ones refer.
 
     ``write`` and ``failed`` run in the writing thread, the rest in the task's.
