@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.cep.compilation import compile_pattern
 from penstock.cep.functions import PatternProcessFunction, TimedOutPartialMatchHandler
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from penstock.cep.conditions import Call
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.data_stream.type_arguments import TypeArgument
+    from penstock.datastream.data_stream.typed_functions import ProcessesMatch
 
     Match = dict[str, list[Any]]
+
+T = TypeVar("T")
+OUT = TypeVar("OUT")
 
 
 class CEP:
@@ -33,10 +37,10 @@ class CEP:
 
     @staticmethod
     def pattern(
-        stream: DataStream[Any],
+        stream: DataStream[T],
         pattern: Pattern,
-        comparator: Callable[[Any, Any], int] | None = None,
-    ) -> PatternStream:
+        comparator: Callable[[T, T], int] | None = None,
+    ) -> PatternStream[T]:
         """Look for a pattern in a stream.
 
         On a keyed stream each key has its own matches.  On any other stream, a single subtask looks
@@ -60,7 +64,7 @@ class CEP:
         return PatternStream(stream, pattern, comparator)
 
 
-class PatternStream(MissingMethods):
+class PatternStream(MissingMethods, Generic[T]):
     """A stream with a pattern; `process`, `select` or `flat_select` emits records for matches.
 
     Uses event time unless `in_processing_time` is called.
@@ -68,9 +72,9 @@ class PatternStream(MissingMethods):
 
     def __init__(
         self,
-        stream: DataStream[Any],
+        stream: DataStream[T],
         pattern: Pattern,
-        comparator: Callable[[Any, Any], int] | None,
+        comparator: Callable[[T, T], int] | None,
     ) -> None:
         """Use `CEP.pattern`."""
         self._stream = stream
@@ -79,17 +83,17 @@ class PatternStream(MissingMethods):
         self._is_event_time = True
         self._late_tag: OutputTag | None = None
 
-    def in_processing_time(self) -> PatternStream:
+    def in_processing_time(self) -> PatternStream[T]:
         """Process records as they arrive, by processing time."""
         self._is_event_time = False
         return self
 
-    def in_event_time(self) -> PatternStream:
+    def in_event_time(self) -> PatternStream[T]:
         """Order records by timestamp, and measure windows by the watermark."""
         self._is_event_time = True
         return self
 
-    def side_output_late_data(self, output_tag: OutputTag) -> PatternStream:
+    def side_output_late_data(self, output_tag: OutputTag) -> PatternStream[T]:
         """Send records at or before the watermark to a side output; otherwise drop them.
 
         Raises:
@@ -103,8 +107,8 @@ class PatternStream(MissingMethods):
         return self
 
     def process(
-        self, function: PatternProcessFunction, output_type: TypeArgument = None
-    ) -> DataStream[Any]:
+        self, function: ProcessesMatch[OUT], output_type: TypeArgument = None
+    ) -> DataStream[OUT]:
         """Call a function with each match.
 
         Args:
@@ -138,12 +142,12 @@ class PatternStream(MissingMethods):
 
     def select(
         self,
-        function: Callable[[Match], Any],
+        function: Callable[[dict[str, list[T]]], OUT],
         output_type: TypeArgument = None,
         *,
-        timed_out: Callable[[Match, int], Any] | None = None,
+        timed_out: Callable[[dict[str, list[T]], int], Any] | None = None,
         timed_out_tag: OutputTag | None = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[OUT]:
         """Emit one record for each match.
 
         Args:
@@ -163,12 +167,12 @@ class PatternStream(MissingMethods):
 
     def flat_select(
         self,
-        function: Callable[[Match], Iterable[Any] | None],
+        function: Callable[[dict[str, list[T]]], Iterable[OUT] | None],
         output_type: TypeArgument = None,
         *,
-        timed_out: Callable[[Match, int], Iterable[Any] | None] | None = None,
+        timed_out: Callable[[dict[str, list[T]], int], Iterable[Any] | None] | None = None,
         timed_out_tag: OutputTag | None = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[OUT]:
         """Emit any number of records for each match.
 
         Args:

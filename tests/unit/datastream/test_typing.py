@@ -39,11 +39,15 @@ RECORDS = """
     from dataclasses import dataclass
     from typing import Any
 
+    from penstock.cep import CEP, Pattern
     from penstock.common import Time
     from penstock.datastream import (
         AggregateFunction,
+        CoMapFunction,
+        CoProcessFunction,
         KeyedProcessFunction,
         MapFunction,
+        ProcessJoinFunction,
         ProcessWindowFunction,
         StreamExecutionEnvironment,
     )
@@ -99,6 +103,27 @@ RECORDS = """
             return [Bill(key)]
 
 
+    class Near(ProcessJoinFunction):
+        def process_element(self, left: Click, right: Click, ctx: Any) -> Iterator[float]:
+            yield left.price
+
+
+    class Names(CoMapFunction):
+        def map1(self, value: Click) -> str:
+            return value.user
+
+        def map2(self, value: Bill) -> str:
+            return value.user
+
+
+    class Prices(CoProcessFunction):
+        def process_element1(self, value: Click, ctx: Any) -> Iterator[float]:
+            yield value.price
+
+        def process_element2(self, value: Bill, ctx: Any) -> Iterator[float]:
+            yield 0.0
+
+
     def both(click: Click, bill: Bill | None) -> tuple[str, bool]:
         return click.user, bill is None
 
@@ -123,7 +148,23 @@ RECORDS = """
     reveal_type(joined.apply(both))
     reveal_type(joined.apply(both, how="left"))
     reveal_type(joined.apply(both, how="left", deadline=Time.hours(1)))
-    reveal_type(clicks.join_latest(bills).where("user").equal_to("user").apply(both))
+    latest = clicks.join_latest(bills).where("user").equal_to(lambda bill: bill.user)
+    reveal_type(latest.apply(both))
+    reveal_type(joined.apply(lambda click, bill: (click.price, bill.user)))
+    reveal_type(joined.apply(lambda click, bill, ctx: (click.price, bill.user)))
+    reveal_type(latest.apply(lambda click, bill: bill, how="left"))
+    hour = TumblingEventTimeWindows.of(Time.hours(1))
+    reveal_type(joined.window(hour).apply(lambda click, bill: click.price))
+    grouped = clicks.co_group(bills).where("user").equal_to("user").window(hour)
+    reveal_type(grouped.apply(lambda some, others: [some[0].price]))
+    near = keyed.interval_join(keyed).between(Time.seconds(-1), Time.seconds(1))
+    reveal_type(near.process(Near()))
+    reveal_type(clicks.connect(bills).map(Names()))
+    reveal_type(clicks.connect(bills).process(Prices()))
+    reveal_type(keyed.deduplicate())
+    reveal_type(keyed.top_n(3, "price", results="final"))
+    dear = CEP.pattern(keyed, Pattern.begin("dear").where(lambda click: click.price > 9))
+    reveal_type(dear.select(lambda match: match["dear"][0].user))
     reveal_type(env.from_collection([{"user": "ada"}]).as_records(Bill))
 """
 REVEALED_RECORDS = [
@@ -142,6 +183,17 @@ REVEALED_RECORDS = [
     "DataStream[Row]",
     "DataStream[tuple[str, bool]]",
     "DataStream[tuple[str, bool]]",
+    "DataStream[tuple[float, str]]",
+    "DataStream[tuple[float, str]]",
+    "DataStream[Bill | None]",
+    "DataStream[float]",
+    "DataStream[float]",
+    "DataStream[float]",
+    "DataStream[str]",
+    "DataStream[float]",
+    "DataStream[Click]",
+    "DataStream[Click]",
+    "DataStream[str]",
     "DataStream[Bill]",
 ]
 REVEALED = [

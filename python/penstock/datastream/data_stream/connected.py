@@ -11,6 +11,8 @@ from penstock.datastream.annotations import NOTHING, Annotation, of_all, of_resu
 from penstock.datastream.data_stream.iterative import check_descends
 from penstock.datastream.data_stream.join_functions import How, Joining, outer_sides
 from penstock.datastream.data_stream.joined import (
+    ONE,
+    OTHER,
     _CoGroupWindow,
     _JoinWindow,
     _TwoKeyedStreams,
@@ -54,7 +56,13 @@ if TYPE_CHECKING:
     from penstock.common.time import Duration, Time
     from penstock.common.typeinfo import TypeInformation
     from penstock.common.types import Row
-    from penstock.datastream.data_stream.typed_functions import Joins
+    from penstock.datastream.data_stream.join_functions import JoinContext
+    from penstock.datastream.data_stream.typed_functions import (
+        CoFlatMaps,
+        CoMaps,
+        CoProcesses,
+        Joins,
+    )
     from penstock.datastream.functions import FlatJoinFunction
     from penstock.datastream.operators import TwoInputStreamOperator
     from penstock.datastream.state import MapStateDescriptor
@@ -63,6 +71,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OUT = TypeVar("OUT")
+#: The records of the two streams of a join in windows.
+LEFT_T = TypeVar("LEFT_T")
+RIGHT_T = TypeVar("RIGHT_T")
 
 #: For each call that adds an operator: the function's method, and whether it yields many results.
 _RESULTS: Final = {
@@ -103,23 +114,17 @@ class ConnectedStreams(MissingMethods):
             self.stream2.key_by(key_selector2, key_type),
         )
 
-    def map(self, func: CoMapFunction, output_type: TypeArgument = None) -> DataStream[Any]:
+    def map(self, func: CoMaps[OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
         """Convert each record to one result; None is not emitted."""
         check_function(func, CoMapFunction, "ConnectedStreams.map", or_callable=False)
         return self._two_input(operators.CoMap, "co_map", "Co-Map", func, output_type)
 
-    def flat_map(
-        self, func: CoFlatMapFunction, output_type: TypeArgument = None
-    ) -> DataStream[Any]:
+    def flat_map(self, func: CoFlatMaps[OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
         """Convert each record to any number of results."""
         check_function(func, CoFlatMapFunction, "ConnectedStreams.flat_map", or_callable=False)
         return self._two_input(operators.CoFlatMap, "co_flat_map", "Co-Flat Map", func, output_type)
 
-    def process(
-        self,
-        func: CoProcessFunction | KeyedCoProcessFunction,
-        output_type: TypeArgument = None,
-    ) -> DataStream[Any]:
+    def process(self, func: CoProcesses[OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
         """Convert each record to any number of results, with timestamps, and state if keyed.
 
         A CoProcessFunction works on keyed streams, too; it has no method for timers.
@@ -240,10 +245,10 @@ class BroadcastConnectedStream(MissingMethods):
 
     def process(
         self,
-        func: BroadcastProcessFunction[Any, Any, Any]
-        | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        func: BroadcastProcessFunction[Any, Any, OUT]
+        | KeyedBroadcastProcessFunction[Any, Any, Any, OUT],
         output_type: TypeArgument = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[OUT]:
         """Convert each record to any number of results, with broadcast state.
 
         Args:
@@ -270,7 +275,7 @@ class BroadcastConnectedStream(MissingMethods):
         return self.non_broadcast_stream._add(transformation)
 
 
-class JoinedStreams(_TwoKeyedStreams):
+class JoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
     """Two streams whose records with the same key, and window if any, are joined."""
 
     @overload
@@ -287,7 +292,18 @@ class JoinedStreams(_TwoKeyedStreams):
     @overload
     def apply(
         self,
-        function: Callable[..., OUT] | Joins[OUT],
+        function: Callable[[ONE, OTHER], OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner"] = "inner",
+        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        deadline: Duration | Time | None = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[[ONE, OTHER, JoinContext], OUT],
         output_type: TypeArgument = None,
         *,
         how: Literal["inner"] = "inner",
@@ -301,7 +317,7 @@ class JoinedStreams(_TwoKeyedStreams):
         function: Callable[..., OUT] | Joins[OUT],
         output_type: TypeArgument = None,
         *,
-        how: How = "inner",
+        how: Literal["left", "right", "full"],
         ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
         deadline: Duration | Time,
     ) -> DataStream[OUT]: ...
@@ -370,21 +386,37 @@ class JoinedStreams(_TwoKeyedStreams):
             joining.annotation(as_changes=changes).describe(results.transformation)
         return results.name("Join")
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
+    def window(
+        self, window_assigner: WindowAssigner[Any, Any]
+    ) -> JoinedStreams.WithWindow[ONE, OTHER]:
         """Assign the records of both streams to windows."""
         return JoinedStreams.WithWindow(self, window_assigner)
 
-    class WithWindow(_WithWindow):
+    class WithWindow(_WithWindow[LEFT_T, RIGHT_T]):
         """Joined streams in windows."""
 
         @overload
         def apply(
+            self, function: FlatJoinFunction, output_type: TypeArgument = None, *, how: How = ...
+        ) -> DataStream[Any]: ...
+
+        @overload
+        def apply(
             self,
-            function: FlatJoinFunction,
+            function: Callable[[LEFT_T, RIGHT_T], OUT] | Joins[OUT],
             output_type: TypeArgument = None,
             *,
-            how: How = "inner",
-        ) -> DataStream[Any]: ...
+            how: Literal["inner"] = "inner",
+        ) -> DataStream[OUT]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[[LEFT_T, RIGHT_T, JoinContext], OUT],
+            output_type: TypeArgument = None,
+            *,
+            how: Literal["inner"] = "inner",
+        ) -> DataStream[OUT]: ...
 
         @overload
         def apply(
@@ -392,7 +424,7 @@ class JoinedStreams(_TwoKeyedStreams):
             function: Callable[..., OUT] | Joins[OUT],
             output_type: TypeArgument = None,
             *,
-            how: How = "inner",
+            how: Literal["left", "right", "full"],
         ) -> DataStream[OUT]: ...
 
         def apply(
@@ -434,21 +466,38 @@ class JoinedStreams(_TwoKeyedStreams):
             return results.name("Join")
 
 
-class CoGroupedStreams(_TwoKeyedStreams):
+class CoGroupedStreams(_TwoKeyedStreams[ONE, OTHER]):
     """Two streams whose records are grouped by key and window."""
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
+    def window(
+        self, window_assigner: WindowAssigner[Any, Any]
+    ) -> CoGroupedStreams.WithWindow[ONE, OTHER]:
         """Assign the records of both streams to windows."""
         return CoGroupedStreams.WithWindow(self, window_assigner)
 
-    class WithWindow(_WithWindow):
+    class WithWindow(_WithWindow[LEFT_T, RIGHT_T]):
         """Grouped streams in windows."""
 
+        @overload
+        def apply(
+            self, function: CoGroupFunction, output_type: TypeArgument = None
+        ) -> DataStream[Any]: ...
+
+        @overload
         def apply(
             self,
-            function: CoGroupFunction | Callable[[list[Any], list[Any]], Iterable[Any]],
+            function: Callable[[list[LEFT_T], list[RIGHT_T]], Iterable[OUT]],
             output_type: TypeArgument = None,
-        ) -> DataStream[Any]:
+        ) -> DataStream[OUT]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[[list[LEFT_T], list[RIGHT_T], JoinContext], Iterable[OUT]],
+            output_type: TypeArgument = None,
+        ) -> DataStream[OUT]: ...
+
+        def apply(self, function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
             """Call a function with both lists of each window; one of them may be empty.
 
             If the function has a third parameter ``ctx``, it also receives a `JoinContext`.

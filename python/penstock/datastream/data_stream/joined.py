@@ -7,7 +7,7 @@ side, united, and assigned to windows by key; each window that fires is divided 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
@@ -42,7 +42,12 @@ if TYPE_CHECKING:
     from penstock.expressions import Expression
 
 
-class _TwoKeyedStreams(MissingMethods):
+#: The records of the first and of the second stream.
+ONE = TypeVar("ONE")
+OTHER = TypeVar("OTHER")
+
+
+class _TwoKeyedStreams(MissingMethods, Generic[ONE, OTHER]):
     """Two streams that need a common key, which ``where`` and ``equal_to`` select."""
 
     def __init__(self, first: StreamSettings, second: StreamSettings) -> None:
@@ -53,7 +58,7 @@ class _TwoKeyedStreams(MissingMethods):
 
     def where(
         self,
-        key_selector: KeySelector | Callable[[Any], Any] | str | Expression,
+        key_selector: KeySelector | Callable[[ONE], Any] | str | Expression,
         key_type: TypeArgument | str | Expression = None,
         *fields: TypeArgument | str | Expression,
     ) -> Self:
@@ -71,7 +76,7 @@ class _TwoKeyedStreams(MissingMethods):
 
     def equal_to(
         self,
-        key_selector: KeySelector | Callable[[Any], Any] | str | Expression,
+        key_selector: KeySelector | Callable[[OTHER], Any] | str | Expression,
         *fields: str | Expression,
     ) -> Self:
         """Select the key of the second stream's records, as `where` does."""
@@ -112,11 +117,11 @@ class _TwoKeyedStreams(MissingMethods):
         return left.union(right)
 
 
-class _WithWindow(MissingMethods):
+class _WithWindow(MissingMethods, Generic[ONE, OTHER]):
     """Two streams in common windows, with settings of trigger, evictor and lateness."""
 
     def __init__(
-        self, streams: _TwoKeyedStreams, window_assigner: WindowAssigner[Any, Any]
+        self, streams: _TwoKeyedStreams[ONE, OTHER], window_assigner: WindowAssigner[Any, Any]
     ) -> None:
         streams._require_keys("the window")
         self._types = [stream._plain()._record_type() for stream in streams._streams]

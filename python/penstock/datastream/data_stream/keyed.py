@@ -1,4 +1,4 @@
-"""KeyedStream: a stream that is partitioned by key; joins by time and with the latest record."""
+"""KeyedStream: a stream that is partitioned by key, and joins with the latest record of a key."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from penstock.common.calls.former_keywords import former_keywords
-from penstock.common.calls.missing_methods import MissingMethods
-from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.annotations import Annotation
 from penstock.datastream.data_stream.join_functions import Joining
-from penstock.datastream.data_stream.joined import _TwoKeyedStreams
+from penstock.datastream.data_stream.joined import ONE, OTHER, _TwoKeyedStreams
 from penstock.datastream.data_stream.key_fields import aggregated_field, has_array
 from penstock.datastream.data_stream.latest_joins import (
     WHERE,
@@ -22,13 +20,10 @@ from penstock.datastream.data_stream.latest_joins import (
 )
 from penstock.datastream.data_stream.refused_settings import RefusedPartitioning, RefusedSettings
 from penstock.datastream.data_stream.stream import DataStream
-from penstock.datastream.data_stream.two_inputs import common_key_type, two_inputs
-from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
 from penstock.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
     Partitioner,
-    ProcessJoinFunction,
     ReduceFunction,
 )
 from penstock.datastream.functions.function import check_function
@@ -40,16 +35,17 @@ from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
     PartitionTransformation,
     ReduceTransformation,
-    TwoInputTransformation,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.aggregates import Aggregate
+    from penstock.datastream.data_stream.join_functions import JoinContext
     from penstock.datastream.data_stream.rankings import Ranking, Results
+    from penstock.datastream.data_stream.type_arguments import TypeArgument
     from penstock.datastream.data_stream.typed_functions import Joins, Processes
-    from penstock.datastream.data_stream.windowed import WindowedStream
+    from penstock.datastream.data_stream.windowed import IntervalJoin, WindowedStream
     from penstock.datastream.functions import FlatJoinFunction
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.state_lifetime import Lifetime
@@ -230,6 +226,30 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         """Emit the record with the largest field so far; of equal ones the first."""
         return self._aggregate(position_to_max_by, KeyedStream.AccumulateType.MAX_BY)
 
+    @overload
+    def top_n(
+        self,
+        n: int,
+        by: Any,
+        descending: bool = True,
+        *,
+        results: Literal["final"],
+        rank: None = None,
+        ttl: Lifetime = None,
+    ) -> DataStream[T]: ...
+
+    @overload
+    def top_n(
+        self,
+        n: int,
+        by: Any,
+        descending: bool = True,
+        *,
+        results: Results = "changes",
+        rank: str | None = None,
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]: ...
+
     def top_n(
         self,
         n: int,
@@ -261,6 +281,33 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         return self._ranked(
             ranked(self, n, by, descending=descending, results=results, rank=rank, ttl=ttl)
         )
+
+    @overload
+    def deduplicate(
+        self,
+        keep: Literal["first"] = "first",
+        *,
+        results: Results = "changes",
+        ttl: Lifetime = None,
+    ) -> DataStream[T]: ...
+
+    @overload
+    def deduplicate(
+        self,
+        keep: Literal["last"],
+        *,
+        results: Literal["final"],
+        ttl: Lifetime = None,
+    ) -> DataStream[T]: ...
+
+    @overload
+    def deduplicate(
+        self,
+        keep: Literal["first", "last"],
+        *,
+        results: Results = "changes",
+        ttl: Lifetime = None,
+    ) -> DataStream[Any]: ...
 
     def deduplicate(
         self,
@@ -344,6 +391,8 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         given: Any = other
         if not isinstance(given, KeyedStream):
             raise InvalidProgramError(f"interval_join takes a KeyedStream, got {given!r}")
+        from penstock.datastream.data_stream.windowed import IntervalJoin
+
         return IntervalJoin(self, other)
 
     # Methods that a keyed stream does not support ---------------------------------------------
@@ -406,101 +455,7 @@ class CachedDataStream(RefusedSettings, DataStream[T]):
         )
 
 
-class IntervalJoin(MissingMethods):
-    """Two keyed streams without an interval; set it with `between`."""
-
-    def __init__(self, left: KeyedStream[Any], right: KeyedStream[Any]) -> None:
-        """Use `KeyedStream.interval_join`."""
-        self._left = left
-        self._right = right
-
-    def between(self, lower_bound: Duration | Time, upper_bound: Duration | Time) -> IntervalJoined:
-        """Join right records from left.ts + lower to left.ts + upper, both included.
-
-        Raises:
-            InvalidProgramError: The lower bound is above the upper one, or a bound is not a Time.
-        """
-        bounds: list[Any] = [lower_bound, upper_bound]
-        for bound in bounds:
-            if not isinstance(bound, Time | Duration):
-                raise InvalidProgramError(f"between takes two Times or Durations, got {bound!r}")
-        return IntervalJoined(
-            self._left, self._right, lower_bound.to_milliseconds(), upper_bound.to_milliseconds()
-        )
-
-
-class IntervalJoined(MissingMethods):
-    """Two keyed streams with an interval of event time."""
-
-    def __init__(
-        self, left: KeyedStream[Any], right: KeyedStream[Any], lower_ms: int, upper_ms: int
-    ) -> None:
-        """Use `IntervalJoin.between`."""
-        self._left = left
-        self._right = right
-        self._lower_ms = lower_ms
-        self._upper_ms = upper_ms
-        self._left_late_tag: OutputTag | None = None
-        self._right_late_tag: OutputTag | None = None
-
-    def lower_bound_exclusive(self) -> IntervalJoined:
-        """Exclude the lower bound itself; timestamps are whole ms."""
-        self._lower_ms += 1
-        return self
-
-    def upper_bound_exclusive(self) -> IntervalJoined:
-        """Exclude the upper bound itself; timestamps are whole ms."""
-        self._upper_ms -= 1
-        return self
-
-    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Send left records behind the watermark to a side output."""
-        self._left_late_tag = output_tag
-        return self
-
-    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Send right records behind the watermark to a side output."""
-        self._right_late_tag = output_tag
-        return self
-
-    def process(
-        self, function: ProcessJoinFunction, output_type: TypeArgument = None
-    ) -> DataStream[Any]:
-        """Call a function with each pair; results have the larger timestamp of the two.
-
-        Raises:
-            InvalidProgramError: The lower bound is above the upper one.
-        """
-        check_function(function, ProcessJoinFunction, "interval join", or_callable=False)
-        if self._lower_ms > self._upper_ms:
-            raise InvalidProgramError(
-                f"the lower bound ({self._lower_ms} ms) of an interval join is above the upper "
-                f"one ({self._upper_ms} ms)"
-            )
-        left_selector, left_type = self._left._keys()
-        right_selector, right_type = self._right._keys()
-        left_tag, right_tag = self._left_late_tag, self._right_late_tag
-        descriptor = operators.IntervalJoin(
-            shipped(function, "interval join"),
-            lower_bound_ms=self._lower_ms,
-            upper_bound_ms=self._upper_ms,
-            left_late_tag=None if left_tag is None else left_tag.tag_id,
-            right_late_tag=None if right_tag is None else right_tag.tag_id,
-        )
-        return self._left._add(
-            two_inputs(
-                TwoInputTransformation,
-                (self._left, self._right),
-                "Interval Join",
-                descriptor,
-                type_argument(output_type, "interval join"),
-                (left_selector, right_selector),
-                common_key_type(left_type, right_type),
-            )
-        )
-
-
-class LatestJoinedStreams(_TwoKeyedStreams):
+class LatestJoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
     """A stream that is joined with the latest record of each key of another stream."""
 
     def __init__(self, first: DataStream[Any], second: DataStream[Any], *, broadcast: bool) -> None:
@@ -522,10 +477,43 @@ class LatestJoinedStreams(_TwoKeyedStreams):
     @overload
     def apply(
         self,
-        function: Callable[..., OUT] | Joins[OUT],
+        function: Callable[[ONE, OTHER], OUT] | Joins[OUT],
         output_type: TypeArgument = None,
         *,
-        how: Literal["inner", "left"] = "inner",
+        how: Literal["inner"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[[ONE, OTHER | None], OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["left"],
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[[ONE, OTHER, JoinContext], OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["inner"] = "inner",
+        event_time: bool = False,
+        ttl: Lifetime = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[[ONE, OTHER | None, JoinContext], OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["left"],
         event_time: bool = False,
         ttl: Lifetime = None,
     ) -> DataStream[OUT]: ...

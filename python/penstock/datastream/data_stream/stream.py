@@ -398,15 +398,15 @@ class DataStream(StreamOutputs[T], Generic[T]):
             )
         return ConnectedStreams(self, ds)
 
-    def join(self, other: DataStream[Any]) -> JoinedStreams:
+    def join(self, other: DataStream[OUT]) -> JoinedStreams[T, OUT]:
         """Join records with the same key, in windows or without them (beyond PyFlink)."""
         from penstock.datastream.data_stream.connected import JoinedStreams
 
         return JoinedStreams(self._plain(), _plain_of(other, "join"))
 
     def join_latest(
-        self, other: DataStream[Any], *, broadcast: bool = False
-    ) -> LatestJoinedStreams:
+        self, other: DataStream[OUT], *, broadcast: bool = False
+    ) -> LatestJoinedStreams[T, OUT]:
         """Join each record with the latest record of its key in another stream (beyond PyFlink).
 
         ``where(…).equal_to(…)`` select the keys, and ``apply(function)`` computes the results.
@@ -422,7 +422,7 @@ class DataStream(StreamOutputs[T], Generic[T]):
         latest = _plain_of(other, "join_latest")
         return LatestJoinedStreams(self._plain(), latest, broadcast=broadcast)
 
-    def co_group(self, other: DataStream[Any]) -> CoGroupedStreams:
+    def co_group(self, other: DataStream[OUT]) -> CoGroupedStreams[T, OUT]:
         """Group records of two streams by key and window (beyond PyFlink)."""
         from penstock.datastream.data_stream.connected import CoGroupedStreams
 

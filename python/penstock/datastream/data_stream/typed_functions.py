@@ -72,3 +72,55 @@ class Joins(Protocol[OUT]):
     def join(self, first: Any, second: Any, /) -> OUT:
         """Return the record to emit for a pair."""
         ...
+
+
+class JoinsByTime(Protocol[OUT]):
+    """A ProcessJoinFunction."""
+
+    def process_element(self, left: Any, right: Any, ctx: Any, /) -> Iterable[OUT] | None:
+        """Return the records to emit for a pair."""
+        ...
+
+
+class CoMaps(Protocol[OUT]):
+    """A CoMapFunction."""
+
+    def map1(self, value: Any, /) -> OUT:
+        """Return the record to emit for a record of the first stream."""
+        ...
+
+    def map2(self, value: Any, /) -> OUT:
+        """Return the record to emit for a record of the second stream."""
+        ...
+
+
+class CoFlatMaps(Protocol[OUT]):
+    """A CoFlatMapFunction."""
+
+    def flat_map1(self, value: Any, /) -> Iterable[OUT]:
+        """Return the records to emit for a record of the first stream."""
+        ...
+
+    def flat_map2(self, value: Any, /) -> Iterable[OUT]:
+        """Return the records to emit for a record of the second stream."""
+        ...
+
+
+class CoProcesses(Protocol[OUT]):
+    """A CoProcessFunction or KeyedCoProcessFunction."""
+
+    def process_element1(self, value: Any, ctx: Any, /) -> Iterable[OUT] | None:
+        """Return the records to emit for a record of the first stream."""
+        ...
+
+    def process_element2(self, value: Any, ctx: Any, /) -> Iterable[OUT] | None:
+        """Return the records to emit for a record of the second stream."""
+        ...
+
+
+class ProcessesMatch(Protocol[OUT]):
+    """A PatternProcessFunction."""
+
+    def process_match(self, match: Any, ctx: Any, /) -> Iterable[OUT] | None:
+        """Return the records to emit for a match."""
+        ...
