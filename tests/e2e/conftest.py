@@ -3,6 +3,19 @@
 from pathlib import Path
 
 import pytest
+from e2e.spark_jobs import write_classes
+
+
+@pytest.fixture(scope="session")
+def classes_of_spark() -> None:
+    """Let the JVMs of the tests share Spark's classes."""
+    write_classes()
+
+
+@pytest.fixture(autouse=True)
+def shared_classes(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("spark") is not None:
+        request.getfixturevalue("classes_of_spark")
 
 
 @pytest.fixture

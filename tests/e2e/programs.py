@@ -21,7 +21,7 @@ from penstock.errors import (
     NoResourceAvailableError,
     TaskExecutorLostError,
 )
-from spark_jobs import endless, environment, touching
+from spark_jobs import LIGHT_JVMS, endless, environment, touching
 from successive_workers import Serving, executor_id, is_worker, parent_of
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -223,7 +223,7 @@ def finds_the_session(_, __):
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.getOrCreate()
+    session = builder.config(map=LIGHT_JVMS).getOrCreate()
     env = StreamExecutionEnvironment.get_execution_environment()
     env.configure_option("spark.ui.enabled", "false").configure_option("spark.task.cpus", "2")
     stream = env.from_collection([0], Types.LONG())

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from e2e.running import run_program
+from e2e.spark_jobs import LIGHT_LOCAL_JVM
 from support.patience import PATIENCE_S
 from support.processes import children
 from support.sessions import eventually
@@ -43,6 +44,7 @@ def test_jobs_share_what_spark_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyP
         penstock(
             *("cluster", "start", "--target", "spark", "--slots", "2", "--json"),
             *("-D", "spark.master=local[2]", "-D", "spark.ui.enabled=false"),
+            *(word for option in LIGHT_LOCAL_JVM.items() for word in ("-D", "=".join(option))),
         )
     )
     try:

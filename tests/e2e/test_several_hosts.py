@@ -46,7 +46,7 @@ def network():
 
 
 @pytest.fixture(scope="module")
-def spark(network, tmp_path_factory):
+def spark(network, classes_of_spark, tmp_path_factory):
     """Yield a Spark cluster with a worker on each of three hosts."""
     cluster = SparkCluster(network, tmp_path_factory.mktemp("spark"))
     try:

@@ -58,7 +58,9 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def on_one_spark(
+    classes_of_spark: None, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
     """Return the output of programs that run one after the other, because Spark starts slowly."""
     names = (
         "collects+prints+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyspark
+from e2e.spark_jobs import LIGHT
 from support.hosts import Network
 from support.processes import DIES_WITH_ITS_PARENT
 from support.sessions import Spoken
@@ -98,10 +99,7 @@ class SparkCluster:
             f"org.apache.spark.deploy.{kind}",
             *("--host", host.address, "--webui-port", "0", *arguments),
         ]
-        options = " ".join(
-            ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-            + [f"-D{key}={value}" for key, value in ENCRYPTS.items()]
-        )
+        options = " ".join([LIGHT, *(f"-D{key}={value}" for key, value in ENCRYPTS.items())])
         role = Spoken(
             command,
             **self.environment(name),
