@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from penstock.errors import CancelTaskError
+from penstock.errors import CancelTaskError, InsufficientBuffersError
 
 from contract.plane import (
     PATIENCE_MS,
@@ -288,3 +288,28 @@ def test_idle_time_is_reported(plane):
         reading.step()
     partition.release()
     assert_all_returned(environment)
+
+
+def test_a_finished_partition_returns_its_pool(plane, link):
+    """A-16: its segments can be promised to others while its reader still has to read all data."""
+    plane.same_host_path = link == "same-host"
+    local = link == "local"
+    # Enough for one partition, and on this side for a gate, but not for two partitions.
+    producer = plane.environment(num_segments=4 if local else 3)
+    consumer = producer if local else plane.environment()
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    values = [bytes([0, number]) * 100 for number in range(6)]
+    plane.writing(partition).write(*values)
+    assert partition.buffers_in_use > 1
+    with pytest.raises(InsufficientBuffersError):
+        producer.create_result_partition(partition_id(1), 1)
+    partition.finish()
+    later = producer.create_result_partition(partition_id(1), 1)
+    assert plane.reading(gate).to_end().values[0] == values
+    assert partition.wait_consumed(PATIENCE_MS)
+    # Not released yet: only its buffers are gone.
+    gate.close()
+    later.release()
+    assert_all_returned(*plane.environments)
+    partition.release()
