@@ -96,7 +96,17 @@ class EndOfPartition:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointBarrier:
-    """Separates the records before a checkpoint from those after it."""
+    """Separates the records before a checkpoint from those after it.
+
+    Args:
+        checkpoint_id: Number of the checkpoint, greater than those before it.
+        timestamp_ms: Time of its trigger since 1970.
+        kind: The reason for it.
+        savepoint_format: Format of a savepoint.
+        location: Encoded directory of the snapshot; None for the default one.
+        alignment: Whether channels that delivered it wait for the others.
+        aligned_timeout_ms: Time after which an aligned barrier becomes unaligned.
+    """
 
     TYPE_ID: ClassVar[int] = 1
 
@@ -157,6 +167,10 @@ class TaskEvent:
     """An application event: a name that both ends know, and bytes in a format they agree on.
 
     The name selects nothing here: no class is looked up from bytes of the network.
+
+    Args:
+        name: Name of the event.
+        body: Content of the event.
     """
 
     TYPE_ID: ClassVar[int] = 3
@@ -167,7 +181,11 @@ class TaskEvent:
 
 @dataclass(frozen=True, slots=True)
 class CancelCheckpointMarker:
-    """Aborts a checkpoint downstream."""
+    """Aborts a checkpoint downstream.
+
+    Args:
+        checkpoint_id: Number of the checkpoint.
+    """
 
     TYPE_ID: ClassVar[int] = 4
 
@@ -203,7 +221,11 @@ class SubtaskConnectionDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class EndOfData:
-    """No record follows; watermarks, barriers and EndOfPartition may."""
+    """No record follows; watermarks, barriers and EndOfPartition may.
+
+    Args:
+        mode: Whether the task emits the results of the end of its input first.
+    """
 
     TYPE_ID: ClassVar[int] = 8
 

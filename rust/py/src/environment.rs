@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{exception, network_error};
+use crate::home::Home;
 use crate::input_gate::InputGate;
 use crate::result_partition::ResultPartition;
 
@@ -29,7 +30,7 @@ type ChannelSpec<'py> = (Bound<'py, PyBytes>, i64, Option<(String, u16)>);
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct NetworkEnvironment {
-    environment: penstock_network::NetworkEnvironment,
+    environment: Home<penstock_network::NetworkEnvironment>,
     executor_id: String,
 }
 
@@ -173,7 +174,7 @@ impl NetworkEnvironment {
             .detach(|| penstock_network::NetworkEnvironment::new(config))
             .map_err(|error| network_error(py, &error))?;
         Ok(Self {
-            environment,
+            environment: Home::new(environment),
             executor_id: executor_id.to_owned(),
         })
     }
@@ -281,9 +282,12 @@ impl NetworkEnvironment {
         InputGate::new(py, gate, self.environment.framing_limits().clone())
     }
 
-    /// Closes gates, partitions, connections and threads; a second call does nothing.
+    /// Closes gates, partitions, connections and threads; a second call does nothing, and so does a
+    /// call in a forked child.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.environment.close());
+        if !self.environment.is_left() {
+            py.detach(|| self.environment.close());
+        }
     }
 }
 

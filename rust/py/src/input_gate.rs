@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 use crate::capi::timeout;
 use crate::errors::{exception, network_error};
 use crate::handles::GateHandle;
+use crate::home::Home;
 use crate::legacy::records::owned;
 use crate::waiting::interruptibly_detached;
 
@@ -23,7 +24,7 @@ type Gathered<'py> = (Vec<usize>, Option<(Bound<'py, PyBytes>, u64, u64)>);
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct InputGate {
-    pub(crate) gate: penstock_network::InputGate,
+    pub(crate) gate: Home<penstock_network::InputGate>,
     /// One for the life of the gate: callers of the C function table borrow what it points to.
     handle: Py<PyCapsule>,
 }
@@ -36,7 +37,10 @@ impl InputGate {
     ) -> PyResult<Self> {
         let handle = GateHandle::new(gate.clone(), limits);
         let handle = PyCapsule::new_with_value(py, handle, NAME)?.unbind();
-        Ok(Self { gate, handle })
+        Ok(Self {
+            gate: Home::new(gate),
+            handle,
+        })
     }
 
     /// Returns the reader of the gate's records.
@@ -271,6 +275,8 @@ impl InputGate {
 
     /// Recycles all buffers; waiting and later reads raise CancelTaskError.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.gate.close());
+        if !self.gate.is_left() {
+            py.detach(|| self.gate.close());
+        }
     }
 }

@@ -10,6 +10,7 @@ mod environment;
 mod errors;
 mod handles;
 mod heartbeat;
+mod home;
 mod input_gate;
 mod legacy;
 mod result_partition;

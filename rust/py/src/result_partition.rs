@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyWeakrefMethods, PyWeakrefReference};
 use crate::capi::event_type;
 use crate::errors::{exception, network_error};
 use crate::handles::PartitionHandle;
+use crate::home::Home;
 use crate::legacy::records::owned;
 use crate::waiting::{at_most, interruptibly};
 
@@ -15,7 +16,7 @@ use crate::waiting::{at_most, interruptibly};
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct ResultPartition {
-    partition: Arc<penstock_network::ResultPartition>,
+    partition: Home<Arc<penstock_network::ResultPartition>>,
     /// One for the life of the partition: callers of the C function table borrow what it points to.
     handle: Py<PyCapsule>,
     /// Weak reference to the record writer, which holds pointers into the open buffers.
@@ -32,7 +33,7 @@ impl ResultPartition {
         };
         let handle = PyCapsule::new_with_value(py, handle, c"penstock.partition")?.unbind();
         Ok(Self {
-            partition,
+            partition: Home::new(partition),
             handle,
             writer: Mutex::new(None),
         })
@@ -217,7 +218,9 @@ impl ResultPartition {
 
     /// Drops everything; a second call does nothing.
     fn release(&self, py: Python<'_>) {
-        py.detach(|| self.partition.release());
+        if !self.partition.is_left() {
+            py.detach(|| self.partition.release());
+        }
     }
 
     /// Returns the next event that a consumer has sent to this task, or None after the timeout.

@@ -73,7 +73,11 @@ class AbstractReader:
         self._is_iterative = True
 
     def start_next_superstep(self) -> None:
-        """Start to read the next superstep."""
+        """Start to read the next superstep.
+
+        Raises:
+            IllegalStateError: the reader is not iterative, or the superstep has not ended.
+        """
         if not self._is_iterative:
             raise IllegalStateError("a superstep of a reader that is not iterative")
         if self._superstep_ends != self._gate.num_channels:
@@ -131,7 +135,11 @@ class AbstractReader:
 
 
 class BufferReader(AbstractReader):
-    """Reads whole buffers."""
+    """Reads whole buffers.
+
+    Args:
+        gate: The gate, whose partitions were requested.
+    """
 
     def get_next_buffer(self) -> bytes | None:
         """Return the next buffer; None when a partition or a superstep has ended.
@@ -206,7 +214,13 @@ def _fill(target: ReadableRecord, payload: bytes | memoryview) -> None:
 
 
 class MutableRecordReader(AbstractRecordReader):
-    """Fills records of the caller."""
+    """Fills records of the caller.
+
+    Args:
+        gate: The gate, whose partitions were requested.
+        temp_directories: Directories for records of more than 5 MiB; without any, that of
+            `tempfile.gettempdir`.
+    """
 
     def next(self, target: ReadableRecord) -> bool:
         """Read the next record into ``target``; return False at the end of input or superstep.
@@ -220,7 +234,14 @@ class MutableRecordReader(AbstractRecordReader):
 
 
 class RecordReader(AbstractRecordReader, Generic[R]):
-    """Creates a record for each one read."""
+    """Creates a record for each one read.
+
+    Args:
+        gate: The gate, whose partitions were requested.
+        make: Creates an empty record, which then reads itself.
+        temp_directories: Directories for records of more than 5 MiB; without any, that of
+            `tempfile.gettempdir`.
+    """
 
     def __init__(
         self,

@@ -134,7 +134,13 @@ class SpanningRecordSerializer:
 
 
 class SpillingAdaptiveSpanningRecordDeserializer:
-    """Splits the buffers of one channel into records; long ones are assembled in a file."""
+    """Splits the buffers of one channel into records; long ones are assembled in a file.
+
+    Args:
+        temp_directories: Directories for these files; without any, that of `tempfile.gettempdir`.
+        spill_threshold_bytes: Length of the longest record that is assembled in memory, at least
+            100 KiB.
+    """
 
     _runtime: ClassVar[Runtime | None] = None
     """The runtime that splits the buffers; None for the selected one."""

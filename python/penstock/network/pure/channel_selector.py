@@ -11,6 +11,7 @@ from penstock.graph.key_groups import key_group, operator_index
 from penstock.network.pure.arguments import truncated
 from penstock.serialization.key_types import UNDECLARED, KeyType, exact_type
 from penstock.serialization.pure.key_hash import key_hash
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 ALL_CHANNELS = -1
 
 
-class ChannelSelector:
+class ChannelSelector(Uncopied):
     """Chooses a channel for each record; this one always chooses channel 0."""
 
     def __init__(self, num_channels: int) -> None:

@@ -45,6 +45,7 @@ from penstock.network.pure.transport.event_loop import EventLoop
 from penstock.network.pure.transport.server import TransportServer
 from penstock.network.pure.transport.tls import TlsContexts
 from penstock.network.pure.wire.messages import PARTITION_ID_BYTES
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,8 +65,42 @@ _PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED", "BLOCKING")
 ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
 
 
-class NetworkEnvironment:
-    """Pool, partitions, gates, port and connections; one per TaskExecutor."""
+class NetworkEnvironment(Uncopied):
+    """Pool, partitions, gates, port and connections; one per TaskExecutor.
+
+    It belongs to the process that creates it; in a forked child, ``close`` does nothing.
+
+    Args:
+        executor_id: Name of the executor in messages of its peers.
+        token: Secret that all executors of a job share; not empty.
+        bind_host: Address of the network interface on which to listen; the kernel chooses the port.
+        num_segments: Segments of the pool, for all partitions and gates.
+        segment_size: Bytes of each segment.
+        exclusive_buffers_per_channel: Segments that each channel of a gate owns.
+        floating_buffers_per_gate: Segments that the channels of a gate share.
+        request_timeout_ms: Longest wait for segments that are promised but in use.
+        partition_request_timeout_ms: Longest wait of a consumer for a partition that the producer
+            has not created yet.
+        connect_timeout_ms: Longest wait for a connection.
+        handshake_timeout_ms: Longest wait for a peer to prove that it has the token.
+        same_host_path: Whether executors of this host read buffers in shared memory.
+        tls_identity: Certificate and private key, in DER, with which both ends encrypt; None for
+            plain TCP.
+        debloat_target_ms: Time within which the buffers of a gate should be consumed: their sizes
+            follow the throughput; None for buffers of full size.
+        debloat_threshold_percent: Change of size below which a size stays as it is.
+        debloat_samples: Number of measurements to average.
+        min_segment_size: Bytes of a debloated buffer at least.
+        starting_segment_size: Bytes of a debloated buffer before the first measurement.
+        compression_codec: "none" or "LZ4", by which buffers are compressed for other hosts.
+        temp_directories: Directories of blocking partitions and of long records.
+        spill_threshold_bytes: Length beyond which a received record is assembled in a file.
+
+    Raises:
+        ConfigurationError: a number is out of range, the token is empty, the codec is unknown, or
+            the TLS identity is invalid.
+        NetworkError: the port cannot be opened.
+    """
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from penstock.network.stream_element import (
     WATERMARK_STATUS_FORM,
 )
 from penstock.serialization.pure.codec import Codec
+from penstock.serialization.pure.uncopied import Uncopied
 from penstock.serialization.pure.value_bytes import I64
 from penstock.taskexecutor.compiled.operator_loop import Input
 
@@ -39,14 +40,23 @@ PROCESSED = 1
 END = 2
 
 
-class StreamInputProcessor:
+class StreamInputProcessor(Uncopied):
     """Reads one gate; used by the task's thread only.
+
+    Args:
+        gate: The gate, whose partitions were requested.
+        codecs: Decoder of the values of each channel.
+        inputs: Receiver of the records and watermarks of each channel.
+        handler: Receiver of events, such as an `ElementHandler`.
 
     Attributes:
         records_in: Number of records passed to the inputs.
         bytes_in: Bytes of elements and events read, lengths included.
         batches: The batch decoder of each channel, None for channels without batches; None
             if no channel has batches.
+
+    Raises:
+        ValueError: there are not as many codecs and inputs as channels.
     """
 
     def __init__(

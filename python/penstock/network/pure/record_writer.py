@@ -18,6 +18,7 @@ from penstock.network.stream_element import (
     encode_watermark,
 )
 from penstock.serialization.pure.codec import Codec
+from penstock.serialization.pure.uncopied import Uncopied
 from penstock.serialization.pure.value_bytes import I32, I64, MAX_RECORD_BYTES, JobBytes
 from penstock.taskexecutor.compiled.operator_loop import Output
 
@@ -27,14 +28,23 @@ if TYPE_CHECKING:
 _NO_LENGTH = bytes(4)
 
 
-class RecordWriter(Output):
+class RecordWriter(Uncopied, Output):
     """Writes to one partition; used by the task's thread only.
+
+    Args:
+        partition: The partition, which has no other writer.
+        selector: Chooses the subpartition of each record; see `make_selector`.
+        codec: Encodes the values; see `codec_for`.
 
     Attributes:
         batches: Always None: only the native runtime writes batches of records.
         records_out: Number of records passed to :meth:`collect`.
         records_computed: Always 0: only the native runtime writes records without creating objects.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
+
+    Raises:
+        IllegalStateError: the partition has a writer already.
+        ValueError: the selector is one of another number of channels.
     """
 
     def __init__(

@@ -33,7 +33,13 @@ class SpanningRecordSerializer(spanning.SpanningRecordSerializer):
 class SpillingAdaptiveSpanningRecordDeserializer(
     spanning.SpillingAdaptiveSpanningRecordDeserializer
 ):
-    """Splits the buffers of one channel into records; long ones are assembled in a file."""
+    """Splits the buffers of one channel into records; long ones are assembled in a file.
+
+    Args:
+        temp_directories: Directories for these files; without any, that of `tempfile.gettempdir`.
+        spill_threshold_bytes: Length of the longest record that is assembled in memory, at least
+            100 KiB.
+    """
 
     _runtime: ClassVar[Runtime | None] = "pure"
 
@@ -45,12 +51,25 @@ class AdaptiveSpanningRecordDeserializer(spanning.AdaptiveSpanningRecordDeserial
 
 
 class MutableRecordReader(readers.MutableRecordReader):
-    """Fills records of the caller."""
+    """Fills records of the caller.
+
+    Args:
+        gate: The gate, whose partitions were requested.
+        temp_directories: Directories for records of more than 5 MiB; without any, that of
+            `tempfile.gettempdir`.
+    """
 
     _deserializer_class: ClassVar = SpillingAdaptiveSpanningRecordDeserializer
 
 
 class RecordReader(readers.RecordReader[R]):
-    """Creates a record for each one read."""
+    """Creates a record for each one read.
+
+    Args:
+        gate: The gate, whose partitions were requested.
+        make: Creates an empty record, which then reads itself.
+        temp_directories: Directories for records of more than 5 MiB; without any, that of
+            `tempfile.gettempdir`.
+    """
 
     _deserializer_class: ClassVar = SpillingAdaptiveSpanningRecordDeserializer

@@ -23,6 +23,7 @@ from penstock.serialization.pure.dynamic_codec import (
     read_big_int,
     write_big_int,
 )
+from penstock.serialization.pure.uncopied import Uncopied
 from penstock.serialization.pure.value_bytes import (
     F32,
     F64,
@@ -430,7 +431,7 @@ def compile_node(schema: TypeSchema) -> Node:
     return _NODES[schema.kind](schema)
 
 
-class Codec:
+class Codec(Uncopied):
     """Encodes and decodes values of one type."""
 
     def __init__(self, schema: TypeSchema) -> None:

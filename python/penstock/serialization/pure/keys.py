@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.serialization.key_form import form_of
 from penstock.serialization.key_selection import part_of
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +115,7 @@ def key_of(identity: Any) -> Any:
     return identity
 
 
-class ExactType:
+class ExactType(Uncopied):
     """Recognises values that do not change when they are sent as a declared type."""
 
     def __init__(self, kind: type | None, bits: int, fields: tuple[ExactType, ...]) -> None:
@@ -160,7 +161,7 @@ class ExactType:
         return True
 
 
-class KeyConversion:
+class KeyConversion(Uncopied):
     """Converts keys to a declared type.
 
     Attributes:
@@ -198,7 +199,7 @@ def converted(convert: Callable[[Any], Any], key: Any) -> Any:
     return convert(key)
 
 
-class KeyReader:
+class KeyReader(Uncopied):
     """Computes the identities of the keys of records."""
 
     def __init__(

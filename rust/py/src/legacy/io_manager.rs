@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 
 use super::records::contents;
 use crate::errors::{exception, os_error};
+use crate::home::Home;
 
 fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -117,7 +118,7 @@ impl FileChannelEnumerator {
 #[derive(Debug)]
 pub(crate) struct IOManager {
     /// None once it is closed.
-    manager: Mutex<Option<memory::IoManager>>,
+    manager: Mutex<Option<Home<memory::IoManager>>>,
 }
 
 impl IOManager {
@@ -171,7 +172,7 @@ impl IOManager {
         }
         let manager = py.detach(|| memory::IoManager::new(&temp_directories))?;
         Ok(Self {
-            manager: Mutex::new(Some(manager)),
+            manager: Mutex::new(Some(Home::new(manager))),
         })
     }
 
@@ -276,10 +277,12 @@ impl IOManager {
         Ok(read.into_iter().map(bytes).collect())
     }
 
-    /// Ends the threads after the queued requests, and removes the directories and their files.
+    /// Ends the threads after the queued requests, and removes the directories and their files; does
+    /// nothing in a forked child.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let taken = locked(&self.manager).take();
-        Ok(py.detach(|| taken.map_or(Ok(()), memory::IoManager::close))?)
+        let own = taken.and_then(Home::into_own);
+        Ok(py.detach(|| own.map_or(Ok(()), memory::IoManager::close))?)
     }
 }
 

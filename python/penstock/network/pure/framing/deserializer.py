@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import CorruptStreamError, NetworkError
 from penstock.network.pure.arguments import amount, items_of, octets
 from penstock.network.pure.memory.temporary_file import REMEDY, create_temporary_file
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +34,15 @@ def _invalid_length(length: int) -> CorruptStreamError:
     return CorruptStreamError(f"record length {length} outside 0..=2147483647 bytes")
 
 
-class RecordDeserializer:
-    """The state of one channel: the bytes of a record whose end has not arrived."""
+class RecordDeserializer(Uncopied):
+    """The state of one channel: the bytes of a record whose end has not arrived.
+
+    Args:
+        temp_directories: Directories for records that are assembled in a file; without any, that of
+            `tempfile.gettempdir`.
+        spill_threshold_bytes: Length of the longest record that is assembled in memory, at least
+            100 KiB.
+    """
 
     def __init__(
         self,

@@ -6,12 +6,13 @@ import struct
 
 from penstock.errors import IllegalStateError
 from penstock.network.pure.arguments import amount, octets
+from penstock.serialization.pure.uncopied import Uncopied
 
 _LENGTH = struct.Struct(">i")
 _MAX_RECORD_BYTES = 2**31 - 1
 
 
-class RecordSerializer:
+class RecordSerializer(Uncopied):
     """Frames one record at a time and returns it piece by piece."""
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateErr
 from penstock.network.data_type import DataType
 from penstock.network.pure.arguments import amount, exact_bytes, integer, integers, items_of
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES, RecordDeserializer
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ RecordBatch = tuple[int, int, int, list[bytes | memoryview]]
 """Kind, channel, data type, and the records (kind DATA) or the one event (kind EVENT)."""
 
 
-class InputGate:
+class InputGate(Uncopied):
     """The reading interface; one task thread reads, any thread may wake or close.
 
     A buffer's bytes are copied once when it is taken, and the buffer returns to its pool at once.

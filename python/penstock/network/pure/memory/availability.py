@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from penstock.serialization.pure.uncopied import Uncopied
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -29,7 +31,7 @@ def call(callback: Callable[[], None]) -> None:
         report(error)
 
 
-class AvailabilityFuture:
+class AvailabilityFuture(Uncopied):
     """Completed once, when the resource becomes available.
 
     Complete it outside any lock: the callbacks run in the completing thread.

@@ -11,6 +11,7 @@ from penstock.errors import IllegalStateError
 from penstock.network.data_type import DataType
 from penstock.network.pure.arguments import boolean, integers
 from penstock.network.pure.memory.segment import MemorySegment
+from penstock.serialization.pure.uncopied import Uncopied
 
 
 class BufferRecycler(Protocol):
@@ -81,7 +82,7 @@ class _ViewsInUse:
         return sum(exporter() is not None for exporter in self._exporters)
 
 
-class _Counted:
+class _Counted(Uncopied):
     """A reference count, which starts at 1, and the views of the bytes that it keeps alive."""
 
     __slots__ = ("_lock", "_references", "_views")
@@ -324,7 +325,7 @@ class Buffer(_Counted):
         return BufferSlice(self, offset, length, self)
 
 
-class BufferSlice:
+class BufferSlice(Uncopied):
     """A read-only part of a buffer with indexes and data type of its own."""
 
     __slots__ = (

@@ -21,6 +21,7 @@ from penstock.network.pure.memory.buffer import (
     position,
 )
 from penstock.network.pure.memory.segment import MemorySegment
+from penstock.serialization.pure.uncopied import Uncopied
 
 FINISHED_EMPTY = -(2**31)
 
@@ -39,7 +40,7 @@ class PositionMarker:
         self.value = value
 
 
-class BufferBuilder:
+class BufferBuilder(Uncopied):
     """The writing end; holds one reference of the buffer until ``close``."""
 
     __slots__ = ("_buffer", "_closed", "_consumer_made", "_finished", "_marker", "_written")
@@ -165,7 +166,7 @@ class BufferBuilder:
         return BufferConsumer(self._buffer.retain(), self._marker, position)
 
 
-class BufferConsumer:
+class BufferConsumer(Uncopied):
     """The reading end; holds one reference of the buffer until ``close``."""
 
     __slots__ = (

@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 from penstock.errors import IllegalStateError
 from penstock.network.data_type import DataType
 from penstock.network.pure.arguments import amount, integer, octets
+from penstock.serialization.pure.uncopied import Uncopied
 
 T = TypeVar("T")
 Submit = Callable[[Callable[[], None]], None]
@@ -27,7 +28,7 @@ _HEADER = struct.Struct(">IB")
 _MISSING = object()
 
 
-class _Channel:
+class _Channel(Uncopied):
     """A file and the requests on it."""
 
     def __init__(self, path: str, mode: str, submit: Submit | None) -> None:

@@ -11,6 +11,7 @@ import os
 import queue
 import shutil
 import threading
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -24,6 +25,7 @@ from penstock.network.pure.memory.file_channel import (
     BufferFileWriter,
     Submit,
 )
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,14 +36,14 @@ _directory_numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class FileChannelId:
+class FileChannelId(Uncopied):
     """The path of one temporary file, and the index of its directory."""
 
     path: str
     directory: int
 
 
-class FileChannelEnumerator:
+class FileChannelEnumerator(Uncopied):
     """Names of related files, without end."""
 
     def __init__(self, names: Iterator[FileChannelId]) -> None:
@@ -61,7 +63,7 @@ class IOThread:
         self._requests: queue.Queue[Callable[[], None] | None] = queue.Queue(_QUEUE_LENGTH)
         self._lock = threading.Lock()
         self._stopped = False
-        self._thread = threading.Thread(target=self._run, name=name)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, request: Callable[[], None]) -> None:
@@ -93,18 +95,33 @@ class _Directory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.process_id = os.getpid()
         self.writer = IOThread("penstock-io-writer")
         self.reader = IOThread("penstock-io-reader")
 
     def close(self) -> None:
+        """End the threads and remove the files; a forked child has neither."""
+        if os.getpid() != self.process_id:
+            return
         self.writer.stop()
         self.reader.stop()
         if self.path.exists():
             shutil.rmtree(self.path)
 
 
-class IOManager:
-    """Owns temporary directories, names their files, and reads and writes them."""
+class IOManager(Uncopied):
+    """Owns temporary directories, names their files, and reads and writes them.
+
+    It belongs to the process that creates it; a manager that is dropped is closed.
+
+    Args:
+        temp_directories: Directories, at least one, below each of which it creates one of its own
+            and starts two threads.
+
+    Raises:
+        ConfigurationError: there is no directory.
+        OSError: a directory cannot be created.
+    """
 
     def __init__(self, temp_directories: Sequence[str | os.PathLike[str]]) -> None:
         items_of(temp_directories)
@@ -115,6 +132,8 @@ class IOManager:
         self._next_directory = itertools.count()
         self._next_file = itertools.count()
         self._closed = False
+        # Also when the manager is dropped, and at the end of the interpreter.
+        weakref.finalize(self, _close, self._directories)
         try:
             for parent in parents:
                 self._directories.append(_Directory(_make_directory(parent)))
@@ -216,19 +235,13 @@ class IOManager:
     def close(self) -> None:
         """End the threads after all queued requests and remove the directories with all files.
 
+        A manager that is dropped is closed.  In a forked child, nothing happens.
+
         Raises:
             OSError: a directory cannot be removed; the others are still removed.
         """
         self._closed = True
-        directories, self._directories = self._directories, []
-        error: OSError | None = None
-        for directory in directories:
-            try:
-                directory.close()
-            except OSError as failed:
-                error = error or failed
-        if error is not None:
-            raise error
+        _close(self._directories)
 
     def _open(self) -> list[_Directory]:
         if self._closed:
@@ -257,6 +270,18 @@ class IOManager:
 
     def _channel(self, directory: int, name: str) -> FileChannelId:
         return FileChannelId(str(self._open()[directory].path / name), directory)
+
+
+def _close(directories: list[_Directory]) -> None:
+    """Close directories, once, and raise the first error."""
+    error: OSError | None = None
+    while directories:
+        try:
+            directories.pop(0).close()
+        except OSError as failed:
+            error = error or failed
+    if error is not None:
+        raise error
 
 
 def _check_channel(channel: FileChannelId) -> None:

@@ -16,6 +16,7 @@ from penstock.network.pure.memory.availability import (
 )
 from penstock.network.pure.memory.buffer import Buffer, BufferRecycler
 from penstock.network.pure.memory.buffer_builder import BufferBuilder
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
@@ -65,7 +66,7 @@ class _SubpartitionRecycler:
         self._pool._recycle_segment(segment, self._channel)
 
 
-class LocalBufferPool:
+class LocalBufferPool(Uncopied):
     """A share of the network buffer pool that grows and shrinks between its limits.
 
     One lock guards the state.  Everything that may call out (completing futures, handing a

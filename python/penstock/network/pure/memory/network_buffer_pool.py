@@ -24,6 +24,7 @@ from penstock.network.pure.memory.availability import AvailabilityFuture, Availa
 from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool, segment_count
 from penstock.network.pure.memory.segment import MemorySegment
 from penstock.network.pure.memory.shared_memory import SharedMemory, SharedSegment
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +35,7 @@ UNBOUNDED = 2**63 - 1
 _WAIT_SLICE_SECONDS = 2.0
 
 
-class PooledSegment:
+class PooledSegment(Uncopied):
     """A segment for exclusive use, to be returned to its pool."""
 
     __slots__ = ("_segment",)
@@ -43,8 +44,20 @@ class PooledSegment:
         self._segment = segment
 
 
-class NetworkBufferPool:
-    """Assigns segments to local pools, and exclusive ones to channels."""
+class NetworkBufferPool(Uncopied):
+    """Assigns segments to local pools, and exclusive ones to channels.
+
+    Args:
+        num_segments: Number of segments, which are allocated at once.
+        segment_size: Bytes of each segment, less than 2^31.
+        request_timeout_ms: Longest wait for segments that are promised but in use.
+        is_shared: Whether other processes can read them; of the pure runtime only.
+
+    Raises:
+        MemoryError: the memory cannot be allocated.
+        OSError: shared memory was requested, and the system cannot provide it.
+        ValueError: a number is out of range.
+    """
 
     def __init__(
         self,
@@ -54,11 +67,6 @@ class NetworkBufferPool:
         *,
         is_shared: bool = False,
     ) -> None:
-        """Allocate ``num_segments`` segments of ``segment_size`` bytes at once.
-
-        Raises:
-            OSError: shared memory was requested, and the system cannot provide it.
-        """
         integers(num_segments, segment_size, request_timeout_ms)
         request_timeout_ms = segment_count("a request timeout in ms", request_timeout_ms)
         num_segments = segment_count("a number of segments", num_segments)

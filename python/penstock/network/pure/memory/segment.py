@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from penstock.errors import IllegalStateError
 from penstock.network.pure.arguments import amount, boolean, integer, integers, octets
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ _NATIVE = "<" if sys.byteorder == "little" else ">"
 _SCALARS = {(code, order): struct.Struct(order + code) for code in "Hhiqfd" for order in ("<", ">")}
 
 
-class MemorySegment:
+class MemorySegment(Uncopied):
     """Bytes on the Python heap or in a mapping outside it.
 
     Scalars: ``get_int(index)``/``put_int(index, value)`` in native order, ``…_little_endian``

@@ -30,6 +30,7 @@ from penstock.network.pure.partition.subpartition import (
 from penstock.network.pure.partition.task_events import TaskEventQueue
 from penstock.network.pure.partition.wait_clock import WaitClock
 from penstock.network.pure.wire.messages import MAX_EVENT_BYTES
+from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +46,7 @@ BROADCAST = -1
 """The subpartition index that means "all of them"."""
 
 
-class ResultPartition:
+class ResultPartition(Uncopied):
     """Buffers of one subtask, one queue per consumer.
 
     One task thread writes; ``fail``, ``release`` and the flusher may run in any thread.
