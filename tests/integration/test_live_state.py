@@ -114,6 +114,8 @@ def test_a_program_reads_the_state_of_its_job(tmp_path, options):
         job.state("orders", "ordr").get(1)
     with pytest.raises(StateReadError, match=r"operator 'order', but: .*; did you mean 'orders'"):
         list(job.state("order", "order").scan())
+    with pytest.raises(StateReadError, match="did you mean 'Orders'"):
+        job.state("Ordes", "order").get(1)
     with pytest.raises(InvalidProgramError, match="key, namespace or value"):
         state.scan([("price", ">", 1)])
     with pytest.raises(InvalidProgramError, match="must be live or checkpoint"):

@@ -53,9 +53,10 @@ def operator_id(job: JobSnapshot, name: str) -> bytes:
             )
         if named:
             return named[0].id
-    known = sorted(one.uid or one.name for one in operators)
-    message = f"the job has no operator {name[:100]!r}, but: {', '.join(known)}"[:2000]
-    raise UnknownStateError(message + nearest_hint(name, known))
+    known = ", ".join(sorted({one.uid or one.name for one in operators}))
+    message = f"the job has no operator {name[:100]!r}, but: {known}"[:2000]
+    names = [text for one in operators for text in (one.uid, one.name) if text]
+    raise UnknownStateError(message + nearest_hint(name, names))
 
 
 class StateReader:
