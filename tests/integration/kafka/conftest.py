@@ -8,9 +8,11 @@ import pytest
 from integration.kafka.broker import JARS, Broker, Topics
 from support.patience import PATIENCE_S
 
+_brokers = []
+
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory):
+def first_broker(tmp_path_factory):
     yield from serving(tmp_path_factory.mktemp("kafka"))
 
 
@@ -20,21 +22,39 @@ def second_broker(tmp_path_factory):
 
 
 @pytest.fixture
+def broker(first_broker):
+    return running(first_broker)
+
+
+@pytest.fixture
 def other_broker(second_broker):
     """Return a broker that a test may stop."""
-    if second_broker.process is None:
-        second_broker.start()
-    return second_broker
+    return running(second_broker)
 
 
 def serving(folder):
     if not JARS.exists():
         pytest.skip("the broker's jars are not there: make build/kafka/jars")
     broker = Broker(folder)
-    try:
-        yield broker.start()
-    finally:
-        broker.stop()
+    _brokers.append(broker)
+    yield broker
+    broker.stop()
+
+
+def running(broker):
+    if broker.process is None:
+        broker.start()
+    return broker
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem):
+    """Stop the brokers after the last test of Kafka: idle ones use the processor, too."""
+    result = yield
+    if nextitem is None or nextitem.get_closest_marker("kafka") is None:
+        for broker in _brokers:
+            broker.stop()
+    return result
 
 
 @pytest.fixture
