@@ -113,118 +113,75 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get() or ())
 
 
-class MapState(State, Generic[K, V]):
+class _MapView(State, Generic[K, V]):
+    """Reading access to a map."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value of a map key, or None if absent."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Return whether the map has the key."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """Return the pairs."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Return the map keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """Return the values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there is no pair."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _ChangeableMap(_MapView[K, V]):
+    """Access to a map."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set the value of a map key."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Set the values of a mapping or of pairs."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove a map key; do nothing if it does not exist."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class MapState(_ChangeableMap[K, V]):
     """A map for each key of the stream."""
 
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value of a map key, or None if absent."""
 
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set the value of a map key."""
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
-        """Set the values of a mapping or of pairs."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove a map key; do nothing if it does not exist."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Return whether the map has the key."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return the pairs."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return the map keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return the values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Return whether there is no pair."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class ReadOnlyBroadcastState(State, Generic[K, V]):
+class ReadOnlyBroadcastState(_MapView[K, V]):
     """A view of a broadcast map."""
 
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value of a map key, or None if absent."""
 
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Return whether the map has the key."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return the pairs."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return the map keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return the values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Return whether there is no pair."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
+class BroadcastState(ReadOnlyBroadcastState[K, V], _ChangeableMap[K, V]):
     """A broadcast map that a function may change."""
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set the value of a map key."""
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
-        """Set the values of a mapping or of pairs."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove a map key; do nothing if it does not exist."""
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
 
 
 class OperatorStateStore(ABC):

@@ -431,7 +431,32 @@ class SelectTransformation(_EdgeTransformation):
         self.selected_names = tuple(selected_names)
 
 
-class FeedbackTransformation(_EdgeTransformation):
+class _FeedbackEdges:
+    """The feedback edges of an iteration's input.
+
+    Attributes:
+        feedback_edges: Transformations whose records return to it.
+    """
+
+    parallelism: int
+    feedback_edges: list[Transformation]
+
+    def add_feedback_edge(self, transformation: Transformation) -> None:
+        """Add a feedback edge to the loop.
+
+        Raises:
+            InvalidProgramError: Its parallelism differs from the iteration's.
+        """
+        if transformation.parallelism != self.parallelism:
+            raise InvalidProgramError(
+                "the feedback of an iteration must have its parallelism: "
+                f"{transformation.name!r} has {transformation.parallelism}, the iteration "
+                f"{self.parallelism}"
+            )
+        self.feedback_edges.append(transformation)
+
+
+class FeedbackTransformation(_FeedbackEdges, _EdgeTransformation):
     """The head of an iteration: records of `input` and of the feedback edges.
 
     Attributes:
@@ -445,22 +470,8 @@ class FeedbackTransformation(_EdgeTransformation):
         self.wait_time_ms = wait_time_ms
         self.feedback_edges: list[Transformation] = []
 
-    def add_feedback_edge(self, transformation: Transformation) -> None:
-        """Add a feedback edge to the loop.
 
-        Raises:
-            InvalidProgramError: Its parallelism differs from the head's.
-        """
-        if transformation.parallelism != self.parallelism:
-            raise InvalidProgramError(
-                "the feedback of an iteration must have the parallelism of its head: "
-                f"{transformation.name!r} has {transformation.parallelism}, the head "
-                f"{self.parallelism}"
-            )
-        self.feedback_edges.append(transformation)
-
-
-class CoFeedbackTransformation(Transformation):
+class CoFeedbackTransformation(_FeedbackEdges, Transformation):
     """The second input of a co-iteration: only the records of feedback edges.
 
     Attributes:
@@ -475,17 +486,3 @@ class CoFeedbackTransformation(Transformation):
         super().__init__("CoFeedback", feedback_type, parallelism)
         self.wait_time_ms = wait_time_ms
         self.feedback_edges: list[Transformation] = []
-
-    def add_feedback_edge(self, transformation: Transformation) -> None:
-        """Add a feedback edge to the loop.
-
-        Raises:
-            InvalidProgramError: Its parallelism differs from the iteration's.
-        """
-        if transformation.parallelism != self.parallelism:
-            raise InvalidProgramError(
-                "the feedback of a co-iteration must have its parallelism: "
-                f"{transformation.name!r} has {transformation.parallelism}, the iteration "
-                f"{self.parallelism}"
-            )
-        self.feedback_edges.append(transformation)

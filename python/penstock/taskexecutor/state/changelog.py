@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SerializationError
 from penstock.taskexecutor.state.heap import KeyGroupEntries
+from penstock.taskexecutor.state.heap_snapshot import MemorySnapshot
 from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.removals import RemovalsSnapshot
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.heap import StateTable, TableSnapshot
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
     from penstock.taskexecutor.state.snapshot_contents import (
-        DatabaseFolder,
         KeyedStates,
         LogSegment,
     )
@@ -80,7 +79,7 @@ class TableChanges(SlicedParts):
         return taken
 
 
-class HeapKeyedLog(SlicedParts):
+class HeapKeyedLog(MemorySnapshot):
     """Changes of a heap backend since an earlier snapshot: a `KeyedSnapshot`."""
 
     def __init__(self, states: TableChanges, timers: TableChanges) -> None:
@@ -94,21 +93,6 @@ class HeapKeyedLog(SlicedParts):
     def is_empty(self) -> bool:
         """Return whether there are neither states nor timers."""
         return not self.epochs
-
-    def database_files(self) -> DatabaseFolder | None:
-        """Return None: there is no database."""
-        return None
-
-    def follow_up(self) -> SlicedPart | None:
-        """Return None: no work remains."""
-        return None
-
-    def database_states(self) -> Mapping[str, object]:
-        """Return no states: there is no database."""
-        return {}
-
-    def release(self) -> None:
-        """Do nothing: ``states`` belongs to its readers."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Return a segment's contents after ``advance`` returned True; once, in any thread."""

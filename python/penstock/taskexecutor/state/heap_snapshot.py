@@ -18,7 +18,26 @@ if TYPE_CHECKING:
     )
 
 
-class HeapKeyedSnapshot:
+class MemorySnapshot(SlicedParts):
+    """A `KeyedSnapshot` of a backend without a database."""
+
+    def database_files(self) -> DatabaseFolder | None:
+        """Return None: there is no database."""
+        return None
+
+    def follow_up(self) -> SlicedPart | None:
+        """Return None: no work remains."""
+        return None
+
+    def database_states(self) -> Mapping[str, object]:
+        """Return no states: there is no database."""
+        return {}
+
+    def release(self) -> None:
+        """Do nothing: ``states`` belongs to its readers."""
+
+
+class HeapKeyedSnapshot(MemorySnapshot):
     """The content of a heap backend at one moment."""
 
     def __init__(
@@ -48,41 +67,12 @@ class HeapKeyedSnapshot:
 
         self._states = opened(tables)
         self._timers = opened(timers)
-        self._left = SlicedParts(
-            table for _, table in (*self._states.values(), *self._timers.values())
-        )
-
-    def advance(self, deadline_ns: int) -> bool:
-        """Serialise until ``deadline_ns`` (monotonic clock); return True when nothing is left.
-
-        Raises:
-            Exception: An entry cannot be serialised.
-        """
-        return self._left.advance(deadline_ns)
-
-    def close(self) -> None:
-        """Discard the snapshot."""
-        self._left.close()
+        super().__init__(table for _, table in (*self._states.values(), *self._timers.values()))
 
     @property
     def is_empty(self) -> bool:
         """Return whether there are neither states nor timers."""
         return not self._states and not self._timers
-
-    def database_files(self) -> DatabaseFolder | None:
-        """Return None: there is no database."""
-        return None
-
-    def follow_up(self) -> SlicedPart | None:
-        """Return None: no work remains."""
-        return None
-
-    def database_states(self) -> Mapping[str, object]:
-        """Return no states: there is no database."""
-        return {}
-
-    def release(self) -> None:
-        """Do nothing: ``states`` belongs to its readers."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Return keyed states and timers after ``advance`` returned True; once, in any thread."""
