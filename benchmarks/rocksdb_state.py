@@ -13,8 +13,8 @@ from penstock import network
 from penstock.common import Types
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.expressions.evaluation import Evaluation
-from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
-from penstock.taskexecutor.state.keyed_state_backend import (
+from penstock.taskexecutor.state.backends.backend_factory import create_keyed_state_backend
+from penstock.taskexecutor.state.backends.keyed_state_backend import (
     BackendSurroundings,
     KeyGrouping,
 )

@@ -21,7 +21,7 @@ from penstock.taskexecutor.rocksdb.database import Database, ReadOnlyDatabase
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
 from penstock.taskexecutor.rocksdb.stored_states import StateEntries, StoredKind
-from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
+from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
 
 from contract.codecs import RUNTIMES
 

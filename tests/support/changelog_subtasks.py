@@ -23,13 +23,13 @@ from penstock.graph.key_groups import key_group, key_group_range
 from penstock.serialization.pure.key_hash import key_hash
 from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
 from penstock.taskexecutor.copies.isolation import lending
-from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
-from penstock.taskexecutor.state.keyed_state_backend import (
+from penstock.taskexecutor.state.backends.backend_factory import create_keyed_state_backend
+from penstock.taskexecutor.state.backends.keyed_state_backend import (
     BackendSurroundings,
     KeyGrouping,
 )
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
-from penstock.taskexecutor.state.snapshot import (
+from penstock.taskexecutor.state.backends.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshots.snapshot import (
     OperatorSnapshot,
     RunningSnapshot,
 )

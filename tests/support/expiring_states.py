@@ -24,7 +24,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.graph import operators
-from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 from support.aggregates import Sum
 

@@ -17,8 +17,8 @@ from penstock.serialization.former_layouts import unknown_classes_read_as_rows
 from penstock.serialization.type_serializer import TypeSerializerSnapshot
 from penstock.state_processor.arrow import table_of
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
-from penstock.taskexecutor.state.log_merging import merged, with_log
-from penstock.taskexecutor.state.snapshot_contents import entries_of
+from penstock.taskexecutor.state.snapshots.log_merging import merged, with_log
+from penstock.taskexecutor.state.snapshots.snapshot_contents import entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
     from penstock.common.configuration import Configuration
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.state.snapshot_contents import KeyedStates
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import KeyedStates
 
 
 class Savepoint:

@@ -27,10 +27,14 @@ from penstock.graph.stream_graph_hasher import uid_to_operator_id
 from penstock.serialization.key_types import key_type_of
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
-from penstock.taskexecutor.state.heap_keyed_state_backend import HeapKeyedStateBackend
-from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot, serialised
+from penstock.taskexecutor.state.backends.heap_keyed_state_backend import HeapKeyedStateBackend
+from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
+from penstock.taskexecutor.state.backends.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshots.snapshot import (
+    OperatorSnapshot,
+    RunningSnapshot,
+    serialised,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

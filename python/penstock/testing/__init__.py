@@ -1,6 +1,10 @@
 """Harnesses to test functions and operators without a cluster, in virtual time."""
 
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot, redistribute
+from penstock.taskexecutor.state.snapshots.snapshot import (
+    OperatorSnapshot,
+    RunningSnapshot,
+    redistribute,
+)
 from penstock.testing.operator_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,

@@ -11,7 +11,7 @@ from penstock.graph import operators
 from penstock.graph.job_graph import OperatorConfig
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.registry import create_operator
-from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
 from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
 from penstock.testing.test_output import TestOutput
 from penstock.testing.virtual_task import VirtualTask
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.operators import OperatorDescriptor
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.testing.test_output import CollectedRecord
 
 

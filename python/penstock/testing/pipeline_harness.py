@@ -17,7 +17,7 @@ from penstock.taskexecutor.compiled import (
     MORE_AVAILABLE,
     SourceOperator,
 )
-from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
 from penstock.taskexecutor.task.operator_chain import OperatorChain
 from penstock.testing.pipeline_layout import lay_out, passing
 from penstock.testing.test_output import TestOutput
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.taskexecutor.compiled import Input
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
 
 
 class PipelineTestHarness:

@@ -22,13 +22,13 @@ from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotReader,
 )
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
-from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
-from penstock.taskexecutor.state.keyed_state_backend import (
+from penstock.taskexecutor.state.backends.backend_factory import create_keyed_state_backend
+from penstock.taskexecutor.state.backends.keyed_state_backend import (
     BackendSurroundings,
     KeyGrouping,
 )
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
-from penstock.taskexecutor.state.snapshot import (
+from penstock.taskexecutor.state.backends.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshots.snapshot import (
     OperatorSnapshot,
     RunningSnapshot,
     serialised,

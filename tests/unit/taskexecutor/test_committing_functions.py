@@ -15,7 +15,7 @@ from penstock.datastream.functions import (
 )
 from penstock.errors import InvalidProgramError, SerializationError, SinkError
 from penstock.graph import operators
-from penstock.taskexecutor.state.snapshot_contents import EncodedValues
+from penstock.taskexecutor.state.snapshots.snapshot_contents import EncodedValues
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}

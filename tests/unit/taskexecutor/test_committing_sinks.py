@@ -23,7 +23,7 @@ from penstock.datastream.connectors import (
 )
 from penstock.errors import SerializationError, SinkError
 from penstock.graph import operators
-from penstock.taskexecutor.state.snapshot_contents import EncodedValues
+from penstock.taskexecutor.state.snapshots.snapshot_contents import EncodedValues
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 

@@ -18,8 +18,8 @@ from penstock.datastream.functions import KeyedBroadcastProcessFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.graph import operators
 from penstock.taskexecutor.copies.isolation import ValueCopier
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
-from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.state.backends.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
 from penstock.testing import KeyedTwoInputStreamOperatorTestHarness
 
 RULES = MapStateDescriptor("rules", Types.LONG(), Types.PICKLED_BYTE_ARRAY())

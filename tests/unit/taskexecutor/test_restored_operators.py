@@ -26,8 +26,8 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.taskexecutor.state.snapshot import serialised
-from penstock.taskexecutor.state.snapshot_contents import entries_of
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
+from penstock.taskexecutor.state.snapshots.snapshot_contents import entries_of
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,

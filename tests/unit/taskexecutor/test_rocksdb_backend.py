@@ -25,7 +25,7 @@ from penstock.errors import (
 )
 from penstock.taskexecutor.rocksdb.row_store import StoredState
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
-from penstock.taskexecutor.state.snapshot import (
+from penstock.taskexecutor.state.snapshots.snapshot import (
     OperatorSnapshot,
 )
 from support.full_disk import disk_for

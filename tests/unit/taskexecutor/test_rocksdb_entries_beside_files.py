@@ -7,8 +7,8 @@ from pathlib import Path
 
 from penstock.checkpoint_storage.handles import OperatorSubtaskState
 from penstock.taskexecutor.rocksdb import restoring
-from penstock.taskexecutor.state.log_merging import merged
-from penstock.taskexecutor.state.snapshot_contents import entries_of
+from penstock.taskexecutor.state.snapshots.log_merging import merged
+from penstock.taskexecutor.state.snapshots.snapshot_contents import entries_of
 from unit.taskexecutor.rocksdb_backends import (
     ALL,
     FOREVER,

@@ -29,10 +29,10 @@ from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotWriter,
 )
 from penstock.taskexecutor.rocksdb import restoring
-from penstock.taskexecutor.state.keyed_state_backend import (
+from penstock.taskexecutor.state.backends.keyed_state_backend import (
     KeyGrouping,
 )
-from penstock.taskexecutor.state.snapshot import (
+from penstock.taskexecutor.state.snapshots.snapshot import (
     OperatorSnapshot,
 )
 from support.full_disk import disk_for

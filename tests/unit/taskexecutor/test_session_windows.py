@@ -25,7 +25,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
 )
 from penstock.network import runtime
-from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
 from penstock.taskexecutor.windowing.sessions import SessionWindowOperator
 from penstock.taskexecutor.windowing.window_operator import WindowOperator
 from penstock.testing import redistribute

@@ -26,7 +26,7 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import IllegalStateError
 from penstock.graph import operators
 from penstock.network import runtime
-from penstock.taskexecutor.state.snapshot import serialised
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness, PipelineTestHarness
 from support.patience import PATIENCE_S
 

@@ -22,7 +22,7 @@ from penstock.datastream.state import (
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.backends.operator_backend import OperatorStateBackend
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 from support.aggregates import Sum
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import DatabaseFolder
 
 #: Stream name of a full snapshot that is not a database.
 _WHOLE: Final = "whole"

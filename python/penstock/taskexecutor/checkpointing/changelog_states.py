@@ -25,7 +25,7 @@ from penstock.taskexecutor.checkpointing.changelog_handles import (
     write_stream,
     write_whole,
 )
-from penstock.taskexecutor.state.keyed_state_backend import LogBase
+from penstock.taskexecutor.state.backends.keyed_state_backend import LogBase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import IncrementalKeyGroupsHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import DatabaseFolder
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from penstock.taskexecutor.checkpointing.snapshot_slices import SLICE_NS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
+    from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedPart
 
 #: Records get so many times a slice's duration before the next slice.
 _SHARE: Final = 3

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
 
 #: Most streams that one handle names: a restore opens each.
 _MOST_STREAMS: Final = 16

@@ -13,7 +13,7 @@ from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
 from penstock.taskexecutor.checkpointing.incremental_states import IncrementalStates
 from penstock.taskexecutor.checkpointing.materialization import PeriodicMaterialization
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
-from penstock.taskexecutor.state.keyed_state_backend import no_base
+from penstock.taskexecutor.state.backends.keyed_state_backend import no_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.handles import IncrementalKeyGroupsHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.network.events import CheckpointBarrier
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, LogBase
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedBase, LogBase
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _Handles = tuple["IncrementalKeyGroupsHandle", ...]

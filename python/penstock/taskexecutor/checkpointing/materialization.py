@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.common.options import changelog
 from penstock.errors import CheckpointStorageError, StateBackendError
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
 from penstock.taskexecutor.task.mailbox import MailboxClosedError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.taskexecutor.checkpointing.changelog_handles import Whole
     from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedSnapshot
 
 logger = logging.getLogger(__name__)
 

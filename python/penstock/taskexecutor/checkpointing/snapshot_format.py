@@ -21,8 +21,8 @@ from penstock.checkpoint_storage.streams import read_part, read_stream
 from penstock.errors import CorruptCheckpointError
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.uploaded_files import file_name
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-from penstock.taskexecutor.state.snapshot_contents import (
+from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshots.snapshot_contents import (
     CHANGED,
     FILES_FORMAT,
     FILES_VERSION,

@@ -16,7 +16,7 @@ from penstock.taskexecutor.task.mailbox import MailboxClosedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
+    from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedPart
 
 #: Longest delay of a record: a slice, and one step of a table beyond it.
 SLICE_NS: Final = 2_000_000

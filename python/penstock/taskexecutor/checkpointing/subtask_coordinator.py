@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.network.events import CheckpointBarrier
     from penstock.rpc.checkpoint_messages import Stage as TaskStage
     from penstock.rpc.message import Message
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedSnapshot
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 

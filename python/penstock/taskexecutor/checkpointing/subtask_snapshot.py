@@ -19,7 +19,7 @@ from penstock.common.options.checkpointing import SNAPSHOT_COMPRESSION
 from penstock.network.events import data_type_of, serialize_event
 from penstock.taskexecutor.checkpointing.channel_state import InFlight, write_in_flight
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
-from penstock.taskexecutor.state.keyed_state_backend import no_base
+from penstock.taskexecutor.state.backends.keyed_state_backend import no_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         KeyedSnapshotStrategies,
     )
     from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot
-    from penstock.taskexecutor.state.snapshot import RunningSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot import RunningSnapshot
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 #: Longest wait for a barrier to leave before checking again whether the snapshot was discarded.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
-    from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import DatabaseFolder
 
 #: Suffixes of files whose content never changes.
 _ROWS: Final = ".sst"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import InternalTimerService as TimerService
     from penstock.taskexecutor.compiled import StreamOperator as RuntimeOperator
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedStateBackend
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedStateBackend
     from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.time.processing_time import (
         OperatorProcessingTime,

@@ -33,18 +33,18 @@ from penstock.taskexecutor.rocksdb.snapshot import (
     UnwrittenEntries,
 )
 from penstock.taskexecutor.rocksdb.stored_states import StateEntries
-from penstock.taskexecutor.state.changelog import (
+from penstock.taskexecutor.state.backends.declared_types import migrate_table
+from penstock.taskexecutor.state.backends.keyed_state_backend import LogBase
+from penstock.taskexecutor.state.backends.table_keyed_state_backend import TableKeyedStateBackend
+from penstock.taskexecutor.state.heap import StateRows, value_check
+from penstock.taskexecutor.state.naming import name_state
+from penstock.taskexecutor.state.snapshots.changelog import (
     TableChanges,
     forget_removals,
     note_removals,
     replay,
 )
-from penstock.taskexecutor.state.declared_types import migrate_table
-from penstock.taskexecutor.state.heap import StateRows, value_check
-from penstock.taskexecutor.state.keyed_state_backend import LogBase
-from penstock.taskexecutor.state.naming import name_state
-from penstock.taskexecutor.state.snapshot_contents import ROWS
-from penstock.taskexecutor.state.table_keyed_state_backend import TableKeyedStateBackend
+from penstock.taskexecutor.state.snapshots.snapshot_contents import ROWS
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.list_table import ListTable
     from penstock.taskexecutor.rocksdb.map_table import MapTable
     from penstock.taskexecutor.rocksdb.stored_states import StoredKind
-    from penstock.taskexecutor.state.heap import StateTable
-    from penstock.taskexecutor.state.keyed_state_backend import (
+    from penstock.taskexecutor.state.backends.keyed_state_backend import (
         BackendSurroundings,
         KeyedBase,
         KeyedSnapshot,
         KeyGrouping,
     )
-    from penstock.taskexecutor.state.snapshot_contents import (
+    from penstock.taskexecutor.state.heap import StateTable
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         DatabaseFiles,
         KeyedStates,
         LogSegment,

@@ -30,13 +30,13 @@ from penstock.taskexecutor.rocksdb.row_format import group_prefix, rows_of
 from penstock.taskexecutor.rocksdb.row_log import replay_rows
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
 from penstock.taskexecutor.rocksdb.stored_states import StateEntries, StoredKind, states_in
-from penstock.taskexecutor.state.snapshot_contents import ROWS
+from penstock.taskexecutor.state.snapshots.snapshot_contents import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.checkpoint_storage.handles import StreamHandle
-    from penstock.taskexecutor.state.snapshot_contents import (
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         DatabaseFiles,
         KeyedStates,
         LogSegment,

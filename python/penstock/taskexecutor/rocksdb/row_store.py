@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.rocksdb.database import Database
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.heap import (
         StateMap,
         StateRows,
         TableSnapshot,
     )
-    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.time_to_live import TimeToLive
 
 #: Most rows in a batch.

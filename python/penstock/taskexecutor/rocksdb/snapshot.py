@@ -10,9 +10,9 @@ from penstock.errors import IllegalStateError
 from penstock.taskexecutor.rocksdb.database import ReadOnlyDatabase
 from penstock.taskexecutor.rocksdb.row_log import grouped
 from penstock.taskexecutor.rocksdb.stored_states import StateEntries
-from penstock.taskexecutor.state.heap_snapshot import taken
-from penstock.taskexecutor.state.sliced_parts import SlicedParts
-from penstock.taskexecutor.state.snapshot_contents import (
+from penstock.taskexecutor.state.snapshots.heap_snapshot import taken
+from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedParts
+from penstock.taskexecutor.state.snapshots.snapshot_contents import (
     FILES_FORMAT,
     FILES_VERSION,
     ROWS,
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.row_log import Change
     from penstock.taskexecutor.rocksdb.row_store import RowStore
     from penstock.taskexecutor.rocksdb.stored_states import StoredKind
-    from penstock.taskexecutor.state.changelog import TableChanges
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.heap import TableSnapshot
-    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot_contents import KeyedStates
+    from penstock.taskexecutor.state.snapshots.changelog import TableChanges
+    from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedPart
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import KeyedStates
 
 
 class _Timers:

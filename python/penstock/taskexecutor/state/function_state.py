@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ListStateDescriptor,
         MapStateDescriptor,
     )
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 

@@ -9,8 +9,8 @@ from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.state.function_state import InitializationContext, SnapshotContext
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, LogBase
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedBase, LogBase
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 

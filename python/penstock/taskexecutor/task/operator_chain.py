@@ -26,7 +26,7 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.operators.registry import create_operator
-from penstock.taskexecutor.state.keyed_state_backend import no_base
+from penstock.taskexecutor.state.backends.keyed_state_backend import no_base
 from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.taskexecutor.task.fusion import Fusion
@@ -38,8 +38,12 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.job_graph import ChainConfig, GateConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyedSnapshot, LogBase
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
+    from penstock.taskexecutor.state.backends.keyed_state_backend import (
+        KeyedBase,
+        KeyedSnapshot,
+        LogBase,
+    )
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.latency import LatencyTracking
     from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.task.task_environment import TaskEnvironment

@@ -24,17 +24,20 @@ from penstock.taskexecutor.compiled import (
     open_function,
 )
 from penstock.taskexecutor.copies.isolation import Isolation
-from penstock.taskexecutor.state.backend_factory import create_keyed_state_backend
-from penstock.taskexecutor.state.heap import NoKey
-from penstock.taskexecutor.state.keyed_state_backend import (
+from penstock.taskexecutor.state.backends.backend_factory import create_keyed_state_backend
+from penstock.taskexecutor.state.backends.keyed_state_backend import (
     BackendSurroundings,
     KeyedBase,
     KeyedSnapshot,
     KeyedStateBackend,
     KeyGrouping,
 )
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend, OperatorStates
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
+from penstock.taskexecutor.state.backends.operator_backend import (
+    OperatorStateBackend,
+    OperatorStates,
+)
+from penstock.taskexecutor.state.heap import NoKey
+from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 from penstock.taskexecutor.task.runtime_context import StreamingRuntimeContext
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from penstock.network.events import Event
     from penstock.serialization.key_types import KeyType
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.keyed_state_backend import LogBase
+    from penstock.taskexecutor.state.backends.keyed_state_backend import LogBase
     from penstock.taskexecutor.task.mailbox import Mailbox, MailboxUser
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig, OperatorConfig
     from penstock.rpc.checkpoint_messages import Stage
     from penstock.rpc.messages import ForCheckpoints, FromCoordinator
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task.record_sample import RecordSample
     from penstock.taskexecutor.task.state_lookup import StateLookup
     from penstock.taskexecutor.task.state_reading import StateReading

@@ -27,8 +27,8 @@ from penstock.checkpoint_storage.handles import (
 )
 from penstock.jobmaster.checkpointing.shared_state_registry import SharedStateRegistry
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
-from penstock.taskexecutor.state.log_merging import with_log
-from penstock.taskexecutor.state.snapshot_contents import entries_of
+from penstock.taskexecutor.state.snapshots.log_merging import with_log
+from penstock.taskexecutor.state.snapshots.snapshot_contents import entries_of
 from support.changelog_subtasks import (
     ALL,
     FILES,

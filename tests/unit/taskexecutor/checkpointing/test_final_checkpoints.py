@@ -21,8 +21,8 @@ from penstock.rpc.messages import (
     TriggerCheckpoint,
 )
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
+from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshots.snapshot_contents import DatabaseFolder
 from support.patience import PATIENCE_S
 
 INTERVAL = {"execution.checkpointing.interval": "1 s"}

@@ -11,7 +11,7 @@ from penstock.network.events import CheckpointBarrier
 from penstock.rpc.messages import AcknowledgeCheckpoint
 from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
 from penstock.taskexecutor.checkpointing.subtask_coordinator import SubtaskCheckpointCoordinator
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
 
 
 class FollowUp:

@@ -20,8 +20,8 @@ from penstock.jobmaster.checkpointing.shared_state_registry import SharedStateRe
 from penstock.serialization.pure.key_hash import key_hash
 from penstock.taskexecutor.checkpointing.incremental_states import IncrementalStates
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
-from penstock.taskexecutor.state.snapshot import serialised
-from penstock.taskexecutor.state.snapshot_contents import entries_of
+from penstock.taskexecutor.state.snapshots.snapshot import serialised
+from penstock.taskexecutor.state.snapshots.snapshot_contents import entries_of
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
 OPERATOR = b"o" * 16

@@ -20,8 +20,8 @@ from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotWriter,
     write_keyed,
 )
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-from penstock.taskexecutor.state.snapshot_contents import EncodedValues
+from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshots.snapshot_contents import EncodedValues
 
 #: Two states in the groups 3 and 5, and timers in 5.
 SNAPSHOT = OperatorSnapshot(

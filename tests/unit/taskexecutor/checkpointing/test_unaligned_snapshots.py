@@ -42,10 +42,10 @@ from penstock.taskexecutor.checkpointing.subtask_coordinator import (
     OutputEdge,
     SubtaskCheckpointCoordinator,
 )
-from penstock.taskexecutor.state.heap_snapshot import HeapKeyedSnapshot
-from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
+from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
+from penstock.taskexecutor.state.backends.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshots.heap_snapshot import HeapKeyedSnapshot
+from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
 from support.patience import PATIENCE_S
 
 HEAD, TAIL = b"h" * 16, b"t" * 16

@@ -9,7 +9,7 @@ from penstock.serialization.key_form import form_of
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import NAMESPACE
-from penstock.taskexecutor.state.snapshot_contents import (
+from penstock.taskexecutor.state.snapshots.snapshot_contents import (
     CHANGED,
     REMOVED,
 )
@@ -17,8 +17,8 @@ from penstock.taskexecutor.state.snapshot_contents import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.state.snapshot_contents import KeyedStates
+    from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import KeyedStates
 
 #: Keys of these classes are equal exactly if their bytes are.
 _WRITTEN_ALIKE: Final = frozenset((int, str, bytes))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint_storage.list_blocks import list_blocks
-from penstock.taskexecutor.state.snapshot_contents import (
+from penstock.taskexecutor.state.snapshots.snapshot_contents import (
     DatabaseFiles,
     EncodedValues,
     KeyedStates,
@@ -18,10 +18,10 @@ from penstock.taskexecutor.state.snapshot_contents import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
-    from penstock.taskexecutor.state.operator_backend import OperatorStatesSnapshot
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot_contents import DatabaseFolder
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedSnapshot
+    from penstock.taskexecutor.state.backends.operator_backend import OperatorStatesSnapshot
+    from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedPart
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import DatabaseFolder
 
 #: Upper bound of the bytes in front of a serialised value.
 _BLOCK_HEAD_BYTES: Final = 16

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from penstock.common.options import changelog
 from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.common.options.state import BACKEND, check_rocksdb
-from penstock.taskexecutor.state.heap_keyed_state_backend import HeapKeyedStateBackend
+from penstock.taskexecutor.state.backends.heap_keyed_state_backend import HeapKeyedStateBackend
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.state.keyed_state_backend import (
+    from penstock.taskexecutor.state.backends.keyed_state_backend import (
         BackendSurroundings,
         KeyedStateBackend,
     )

@@ -16,8 +16,8 @@ from penstock.datastream.state import (
 from penstock.errors import InvalidProgramError, SerializationError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
-from penstock.taskexecutor.state.changelog import replay
-from penstock.taskexecutor.state.declared_types import DeclaredTypes, migrate_table
+from penstock.taskexecutor.state.backends.declared_types import DeclaredTypes, migrate_table
+from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedStateBackend
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
     HeapListState,
@@ -30,8 +30,8 @@ from penstock.taskexecutor.state.heap import (
     ValueCheck,
     value_check,
 )
-from penstock.taskexecutor.state.keyed_state_backend import KeyedStateBackend
 from penstock.taskexecutor.state.naming import name_state
+from penstock.taskexecutor.state.snapshots.changelog import replay
 from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
 from penstock.taskexecutor.state.ttl_states import (
     TtlAggregatingState,
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
     from penstock.datastream.state import StateDescriptor
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.keyed_state_backend import (
+    from penstock.taskexecutor.state.backends.keyed_state_backend import (
         KeyedBase,
         KeyedSnapshot,
         KeyGrouping,
         LogBase,
     )
-    from penstock.taskexecutor.state.snapshot_contents import (
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         KeyedStates,
         LogSegment,
     )

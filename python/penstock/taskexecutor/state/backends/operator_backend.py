@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
-from penstock.taskexecutor.state.declared_types import DeclaredTypes, Migration
-from penstock.taskexecutor.state.heap import value_check
-from penstock.taskexecutor.state.isolated_states import Copies
-from penstock.taskexecutor.state.operator_contents import (
+from penstock.taskexecutor.state.backends.declared_types import DeclaredTypes, Migration
+from penstock.taskexecutor.state.backends.operator_contents import (
     BroadcastContent,
     ContentSnapshot,
     ListContent,
 )
-from penstock.taskexecutor.state.sliced_parts import SlicedParts
-from penstock.taskexecutor.state.snapshot_contents import EncodedValues
+from penstock.taskexecutor.state.heap import value_check
+from penstock.taskexecutor.state.isolated_states import Copies
+from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedParts
+from penstock.taskexecutor.state.snapshots.snapshot_contents import EncodedValues
 
 if TYPE_CHECKING:
     from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor

@@ -2,7 +2,9 @@
 
 A log is cut into segments.  The values of changed entries are read when a segment is cut, not at
 each change: an entry knows the epoch of its last change, so the record path does no work for the
-log, and an entry that changes often is written once.
+log, and an entry that changes often is written once.  That is why no ChangelogKeyedStateBackend
+stands before another backend, as in Flink, and forwards each access: a backend logs its changes by
+the snapshot strategy that it is composed with (`ChangelogSnapshots`).
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SerializationError
 from penstock.taskexecutor.state.heap import KeyGroupEntries
-from penstock.taskexecutor.state.heap_snapshot import MemorySnapshot
 from penstock.taskexecutor.state.naming import name_state
 from penstock.taskexecutor.state.removals import RemovalsSnapshot
-from penstock.taskexecutor.state.sliced_parts import SlicedParts
-from penstock.taskexecutor.state.snapshot_contents import (
+from penstock.taskexecutor.state.snapshots.heap_snapshot import MemorySnapshot
+from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedParts
+from penstock.taskexecutor.state.snapshots.snapshot_contents import (
     CHANGED,
     REMOVED,
     entries_of,
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.heap import StateTable, TableSnapshot
-    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
-    from penstock.taskexecutor.state.snapshot_contents import (
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         KeyedStates,
         LogSegment,
     )

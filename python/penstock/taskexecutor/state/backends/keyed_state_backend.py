@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from penstock.datastream.state import StateDescriptor, ValueStateDescriptor
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.declared_types import DeclaredTypes
+    from penstock.taskexecutor.state.backends.declared_types import DeclaredTypes
     from penstock.taskexecutor.state.heap import HeapState, ListOperations, NoKey, StateTable
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot_contents import (
+    from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedPart
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         DatabaseFiles,
         DatabaseFolder,
         KeyedStates,

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from penstock.taskexecutor.state.changelog import (
+from penstock.taskexecutor.state.backends.keyed_state_backend import LogBase
+from penstock.taskexecutor.state.snapshots.changelog import (
     HeapKeyedLog,
     TableChanges,
     forget_removals,
     note_removals,
 )
-from penstock.taskexecutor.state.heap_snapshot import HeapKeyedSnapshot
-from penstock.taskexecutor.state.keyed_state_backend import LogBase
+from penstock.taskexecutor.state.snapshots.heap_snapshot import HeapKeyedSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from penstock.taskexecutor.state.heap import StateTable
-    from penstock.taskexecutor.state.keyed_state_backend import (
+    from penstock.taskexecutor.state.backends.keyed_state_backend import (
         KeyedBase,
         KeyedSnapshot,
         KeyGrouping,
     )
+    from penstock.taskexecutor.state.heap import StateTable
 
 Base: TypeAlias = "KeyedBase | LogBase | None"
 """State that an earlier checkpoint has, and need not be serialised again; None for nothing."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.taskexecutor.state.sliced_parts import SlicedParts
+from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedParts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.heap import StateTable, TableSnapshot
-    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
-    from penstock.taskexecutor.state.sliced_parts import SlicedPart
-    from penstock.taskexecutor.state.snapshot_contents import (
+    from penstock.taskexecutor.state.snapshots.sliced_parts import SlicedPart
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         DatabaseFolder,
         KeyedStates,
     )

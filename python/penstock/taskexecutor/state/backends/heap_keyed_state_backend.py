@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.state.backends.table_keyed_state_backend import TableKeyedStateBackend
 from penstock.taskexecutor.state.heap import StateTable
-from penstock.taskexecutor.state.heap_snapshot_strategies import (
+from penstock.taskexecutor.state.snapshots.heap_snapshot_strategies import (
     ChangelogSnapshots,
     FullSnapshots,
     HeapContent,
     HeapSnapshotStrategy,
     IncrementalSnapshots,
 )
-from penstock.taskexecutor.state.table_keyed_state_backend import TableKeyedStateBackend
 from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.keyed_state_backend import (
+    from penstock.taskexecutor.state.backends.keyed_state_backend import (
         KeyedBase,
         KeyedSnapshot,
         KeyGrouping,
         LogBase,
     )
-    from penstock.taskexecutor.state.snapshot_contents import (
+    from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         DatabaseFiles,
         KeyedStates,
         LogSegment,

@@ -1,0 +1,1 @@
+"""The backends of keyed and of operator state, and the choice of one."""

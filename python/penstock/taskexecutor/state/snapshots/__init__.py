@@ -1,0 +1,1 @@
+"""Snapshots of state, in slices between records, and what they contain."""
