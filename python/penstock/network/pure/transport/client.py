@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.errors import (
+    AuthenticationError,
     CorruptStreamError,
     NetworkError,
     PartitionConnectionError,
@@ -372,14 +373,14 @@ class PartitionRequestClient:
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.recycle()
-        if isinstance(error, NetworkError):
+        if isinstance(error, (NetworkError, AuthenticationError)):
             self._fail_all(error)
         elif isinstance(error, ConnectionError) and not was_open:
             self._come_again()
         elif error is not None:
             self._fail_all(PartitionConnectionError(str(error)))
 
-    def _fail_all(self, error: NetworkError) -> None:
+    def _fail_all(self, error: NetworkError | AuthenticationError) -> None:
         channels, self._channels = self._channels, {}
         self._unsent.clear()
         self._waited_ms.clear()

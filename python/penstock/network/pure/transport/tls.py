@@ -9,7 +9,7 @@ import base64
 import os
 import ssl
 
-from penstock.errors import AuthenticationError
+from penstock.errors import AuthenticationError, PartitionConnectionError
 
 _SERVER_NAME = "executor.penstock.internal"
 """The name in every job's certificate; the native runtime and the driver use the same."""
@@ -82,8 +82,8 @@ class TlsSession:
         """Continue the handshake as far as the received bytes allow.
 
         Raises:
-            AuthenticationError: the peer's certificate belongs to another job, or it does not use
-                TLS.
+            PartitionConnectionError: the peer's certificate belongs to another job, or it does
+                not use TLS.
         """
         try:
             self._session.do_handshake()
@@ -97,7 +97,7 @@ class TlsSession:
         """Decrypt received bytes; the plaintext may be empty.
 
         Raises:
-            AuthenticationError: the handshake fails, or the bytes are not TLS records of this
+            PartitionConnectionError: the handshake fails, or the bytes are not TLS records of this
                 connection.
         """
         self._received.write(data)
@@ -126,5 +126,5 @@ class TlsSession:
         return self._to_send.read()
 
 
-def _failed(error: ssl.SSLError) -> AuthenticationError:
-    return AuthenticationError(f"TLS: {error.reason or error}")
+def _failed(error: ssl.SSLError) -> PartitionConnectionError:
+    return PartitionConnectionError(f"TLS: {error.reason or error}")
