@@ -183,6 +183,7 @@ class Pattern:
 
         Raises:
             InvalidProgramError: The argument is not a duration.
+            MalformedPatternError: The duration is below 1 ms.
         """
         self.windows_ms[within_type] = _milliseconds(duration, self._place("within"))
         return self
@@ -375,4 +376,6 @@ def _window_of(duration: Any, place: str) -> int | None:
 def _milliseconds(duration: Any, place: str) -> int:
     if not isinstance(duration, Duration | Time):
         raise InvalidProgramError(f"{place} takes a Duration, got {duration!r}")
+    if duration.to_milliseconds() < 1:
+        raise MalformedPatternError(f"{place} takes a duration of at least 1 ms, got {duration!r}")
     return duration.to_milliseconds()

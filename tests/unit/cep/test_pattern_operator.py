@@ -14,7 +14,7 @@ from penstock.cep import (
     TimedOutPartialMatchHandler,
 )
 from penstock.cep.pattern_stream import compiled_for
-from penstock.common.time import Duration
+from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import Types
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.errors import IllegalStateError, InvalidProgramError
@@ -449,6 +449,8 @@ def test_invalid_conditions_are_rejected(argument):
         lambda: SkipStrategy.skip_to_next().throw_exception_on_miss(),
         lambda: Pattern.begin(Pattern.begin("a")).where(lambda value: True),
         lambda: Pattern.begin("a").times(True),
+        lambda: Pattern.begin("a").within(Duration.of_seconds(-1)),
+        lambda: Pattern.begin("a").one_or_more(within=Time.seconds(0)),
         lambda: feed_pattern(Pattern.begin(Pattern.begin("a").optional()).one_or_more(), []),
     ],
 )
