@@ -226,7 +226,7 @@ def known_charset(name: str) -> str:
     """
     try:
         "a".encode(name)
-    except (LookupError, ValueError):
+    except (LookupError, TypeError, ValueError):
         # Some codecs of Python, such as "hex", do not encode text.
         raise InvalidProgramError(f"unknown charset {name!r}") from None
     return name

@@ -149,10 +149,10 @@ def is_compressed(path: str) -> bool:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Convert errors of decompression to one that names the file.
+    """Convert errors of decompression and of charsets to one that names the file.
 
     Raises:
-        SourceError: The file is damaged, ends too early, or does not match its suffix.
+        SourceError: The file is damaged, ends too early, or does not match its suffix or charset.
     """
     try:
         yield
@@ -160,6 +160,8 @@ def naming(path: str) -> Iterator[None]:
         if isinstance(error, PenstockError) or not is_compressed(path):
             raise
         raise SourceError(f"{path} cannot be decompressed: {error}") from error
+    except UnicodeError as error:
+        raise SourceError(f"{path} does not have the charset of its format: {error}") from error
 
 
 def decompressed(path: str, file: BinaryIO) -> BinaryIO:

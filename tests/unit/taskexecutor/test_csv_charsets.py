@@ -9,9 +9,8 @@ import gzip
 import pytest
 from penstock.common import Types
 from penstock.common.types import Row
-from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, SourceError
 from unit.taskexecutor.test_file_formats import elements, source
 from unit.taskexecutor.test_source_positions import run
 
@@ -65,8 +64,14 @@ def test_bytes_that_are_no_text_are_replaced(tmp_path):
     assert elements(source(made, tmp_path)).values[0]["s"] == "\ufffd"
 
 
-def test_an_unknown_charset_is_refused_when_the_program_is_built():
-    with pytest.raises(InvalidProgramError, match="unknown charset 'latin-17'"):
-        FileSource.for_record_stream_format(
-            CsvReaderFormat.for_schema(SCHEMA, charset="latin-17"), "folder"
-        )
+def test_a_file_in_another_charset_is_named(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"1,a\n")
+    made = CsvReaderFormat.for_schema(SCHEMA, charset="utf-16")
+    with pytest.raises(SourceError, match=r"a\.csv does not have the charset .* start with BOM"):
+        elements(source(made, tmp_path))
+
+
+@pytest.mark.parametrize("charset", ["latin-17", 3])
+def test_an_unknown_charset_is_refused_when_the_program_is_built(charset):
+    with pytest.raises(InvalidProgramError, match=f"unknown charset {charset!r}"):
+        CsvReaderFormat.for_schema(SCHEMA, charset=charset)
