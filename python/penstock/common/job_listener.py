@@ -19,7 +19,8 @@ __all__ = ["JobListener", "JobListeners"]
 class JobListener(ABC):  # noqa: B024 (both methods are optional)
     """Listener for the jobs of a program, registered in an environment (beyond PyFlink).
 
-    Its methods run in the thread that starts the job, and their exceptions reach that call.
+    Its methods run in the thread that starts the job, and their exceptions reach that call; a job
+    that was submitted runs on.
     """
 
     def on_job_submitted(  # noqa: B027

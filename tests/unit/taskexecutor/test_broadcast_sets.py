@@ -104,6 +104,9 @@ def test_with_broadcast_set_adds_a_broadcast_input():
         tea.with_broadcast_set(words, "words")
     with pytest.raises(TypeError, match="takes a DataStream"):
         translated.with_broadcast_set([1], "more")
+    for own in (translated, translated.filter(bool)):
+        with pytest.raises(InvalidProgramError, match="'own' of 'Map' depends on its results"):
+            translated.with_broadcast_set(own, "own")
 
 
 def test_broadcast_sets_need_batch_execution():

@@ -35,9 +35,28 @@ def add_broadcast_set(stream: StreamSettings, other: StreamSettings, name: str) 
         raise InvalidProgramError(
             f"{transformation.name!r} has a broadcast set {name!r} already: choose another name"
         )
+    source = given._plain().transformation
+    if _reads(source, transformation):
+        raise InvalidProgramError(
+            f"the broadcast set {name!r} of {transformation.name!r} depends on its results, for "
+            "which it would wait forever: choose a stream before this operator"
+        )
     inner = transformation.operator
     if isinstance(inner, operators.WithBroadcastSets):
         inner = inner.inner
     broadcast = PartitionerSpec("BROADCAST")
-    sets[name] = PartitionTransformation(given._plain().transformation, broadcast)
+    sets[name] = PartitionTransformation(source, broadcast)
     transformation.operator = operators.WithBroadcastSets(inner, tuple(sets))
+
+
+def _reads(reader: Transformation, other: Transformation) -> bool:
+    """Return whether a transformation is another one or gets records of it."""
+    waiting, seen = [reader], {reader.id}
+    while waiting:
+        current = waiting.pop()
+        if current is other:
+            return True
+        new = [each for each in current.inputs if each.id not in seen]
+        seen.update(each.id for each in new)
+        waiting += new
+    return False

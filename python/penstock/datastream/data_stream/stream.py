@@ -235,8 +235,8 @@ class DataStream(StreamOutputs[T], Generic[T]):
             name: The name of the set.
 
         Raises:
-            InvalidProgramError: The operator does not have one input and a function, or already has
-                a set with this name.
+            InvalidProgramError: The operator does not have one input and a function, already has
+                a set with this name, or the other stream depends on its results.
         """
         from penstock.datastream.data_stream.broadcast_sets import add_broadcast_set
 
