@@ -13,8 +13,8 @@ from penstock.connectors.files.splits import FileSplit, SplitElements, whole_fil
 from penstock.table import types
 from penstock.table.connectors.batches import BATCH_ROWS
 from penstock.table.connectors.file_formats import bulk_format
-from penstock.taskexecutor.sources import turns
-from penstock.taskexecutor.sources.turns import MergingTurns
+from penstock.taskexecutor.sources import adaptive_emission
+from penstock.taskexecutor.sources.adaptive_emission import AdaptiveMerging
 from pyarrow import orc
 
 COUNT = 12 * BATCH_ROWS + 5
@@ -103,7 +103,7 @@ def test_a_position_may_be_the_number_of_a_row_group(path, layout, number):
 
 def test_slow_batches_are_emitted_one_by_one(monkeypatch):
     now_ns = [0]
-    monkeypatch.setattr(turns, "monotonic_ns", lambda: now_ns[0])
+    monkeypatch.setattr(adaptive_emission, "monotonic_ns", lambda: now_ns[0])
 
     def sizes(batch_ns):
         found = []
@@ -113,7 +113,7 @@ def test_slow_batches_are_emitted_one_by_one(monkeypatch):
             found.append(limit)
             return limit
 
-        emitted = MergingTurns()
+        emitted = AdaptiveMerging()
         for _ in range(20):
             emitted.emit(8, some)
         return found

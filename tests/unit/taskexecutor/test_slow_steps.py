@@ -10,7 +10,7 @@ from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.datastream.formats.parquet import ParquetColumnInputFormat
 from penstock.taskexecutor.compiled import Output
-from penstock.taskexecutor.sources import turns
+from penstock.taskexecutor.sources import adaptive_emission
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import parquet, table
 
@@ -133,7 +133,7 @@ class Slow(Output):
 @pytest.mark.parametrize("name", READERS)
 def test_files_and_frames_end_a_step_when_their_records_become_slow(name, tmp_path, monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(turns, "monotonic_ns", clock)
+    monkeypatch.setattr(adaptive_emission, "monotonic_ns", clock)
     made = READERS[name](tmp_path)
     test = OneInputStreamOperatorTestHarness(
         made.build().source_operator() if hasattr(made, "build") else made

@@ -4,7 +4,7 @@ cimport cython
 
 from penstock._native.keys.keys cimport KeyReader as Keys
 from penstock._native.operators.operator_loop cimport FunctionOperator, StreamOperator
-from penstock._native.state.state_table cimport StateMap as Map
+from penstock._native.state.state_table cimport CopyOnWriteStateMap as Map
 
 
 cdef class MapOperator(FunctionOperator):

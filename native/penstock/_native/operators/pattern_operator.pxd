@@ -8,7 +8,7 @@ from penstock._native.operators.pattern_matching cimport PatternMatcher
 from penstock._native.operators.process_operators cimport emit_results
 from penstock._native.operators.timers cimport InternalTimerService, TimerTarget
 from penstock._native.state.heap_states cimport KeyContext as Context
-from penstock._native.state.state_table cimport StateMap as Map
+from penstock._native.state.state_table cimport CopyOnWriteStateMap as Map
 
 
 @cython.final

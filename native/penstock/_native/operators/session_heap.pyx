@@ -6,7 +6,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport INT32_MAX, int32_t
 
 from penstock._native.operators.timer_queue cimport PsTimer, TimerHeap
-from penstock._native.state.state_table cimport StateMap
+from penstock._native.state.state_table cimport CopyOnWriteStateMap
 
 
 @cython.no_gc
@@ -18,7 +18,7 @@ cdef class Session:
         return f"Session(start={self.start}, end={self.end})"
 
 
-cdef Session made(object key, long long start, long long end, StateMap contents):
+cdef Session made(object key, long long start, long long end, CopyOnWriteStateMap contents):
     cdef Session session = Session.__new__(Session)
     session.key = key
     session.start = start
@@ -47,12 +47,16 @@ cdef class SessionHeap(TimerHeap):
             (<Session>self.timers[lowest].waiting.object).index = <int32_t>lowest
             lowest >>= 1
 
-    cpdef Session open(self, object key, long long start, long long end, StateMap contents):
+    cpdef Session open(
+        self, object key, long long start, long long end, CopyOnWriteStateMap contents
+    ):
         cdef Session session = made(key, start, end, contents)
         self.insert(session, end - 1)
         return session
 
-    cpdef Session open_late(self, object key, long long start, long long end, StateMap contents):
+    cpdef Session open_late(
+        self, object key, long long start, long long end, CopyOnWriteStateMap contents
+    ):
         cdef Session session = made(key, start, end, contents)
         session.has_fired = True
         return session

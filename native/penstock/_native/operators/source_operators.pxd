@@ -6,7 +6,7 @@ from penstock._native.operators.operator_loop cimport Output, StreamOperator
 
 
 cdef long long LONG_STEP_NS
-cdef long long TURN_NS
+cdef long long SLICE_NS
 cdef int TURN
 
 

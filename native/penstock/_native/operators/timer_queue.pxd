@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
 from penstock._native.state.state_map cimport PsEntry
-from penstock._native.state.state_table cimport StateMap, StateTable
+from penstock._native.state.state_table cimport CopyOnWriteStateMap, StateTable
 
 
 # An entry of a table.
@@ -33,9 +33,9 @@ cdef class TimerHeap:
     cdef Py_ssize_t capacity
     cdef bint is_indexed    # whether the entries' values are their positions in the heap
 
-    cpdef int push(self, long long timestamp, StateMap contents, object key) except -1
+    cpdef int push(self, long long timestamp, CopyOnWriteStateMap contents, object key) except -1
     cdef int reserve(self) except -1
-    cdef void put(self, int64_t timestamp, StateMap contents, int32_t position) noexcept
+    cdef void put(self, int64_t timestamp, CopyOnWriteStateMap contents, int32_t position) noexcept
     cdef inline PsEntry *entry(self, PsTimer timer) noexcept
     cdef void sift_up(self, Py_ssize_t index, PsTimer timer) noexcept
     cdef Py_ssize_t sift_down(self, Py_ssize_t index, PsTimer timer) noexcept
@@ -48,13 +48,13 @@ cdef class TimerQueue(TimerHeap):
     cdef readonly long long time
     cdef readonly object key
     cdef readonly object namespace
-    cdef StateMap last          # the map of the timer registered last, or None
+    cdef CopyOnWriteStateMap last          # the map of the timer registered last, or None
     cdef long long last_time    # its time
     cdef Py_ssize_t unused      # timers removed since the positions were last used
 
-    cdef StateMap contents_of(self, long long timestamp)
+    cdef CopyOnWriteStateMap contents_of(self, long long timestamp)
     cdef int make_index(self) except -1
-    cdef int forget(self, StateMap contents, int32_t position) except -1
+    cdef int forget(self, CopyOnWriteStateMap contents, int32_t position) except -1
     cpdef bint add(self, long long timestamp, object key, object namespace) except -1
     cpdef bint remove(self, long long timestamp, object key, object namespace) except -1
     cpdef object earliest(self)

@@ -10,7 +10,7 @@ from penstock._native.state.state_map cimport (
     PsEntry, PsWord, ps_find, ps_hash_word, ps_integer, ps_integer_word, ps_pack, ps_release,
     ps_unpack,
 )
-from penstock._native.state.state_table cimport StateMap, StateTable
+from penstock._native.state.state_table cimport CopyOnWriteStateMap, StateTable
 from penstock._native.wire.failure cimport fail_memory
 
 from penstock.errors import IllegalStateError
@@ -50,7 +50,7 @@ cdef class TimerHeap:
     def __dealloc__(self):
         free(self.timers)
 
-    cpdef int push(self, long long timestamp, StateMap contents, object key) except -1:
+    cpdef int push(self, long long timestamp, CopyOnWriteStateMap contents, object key) except -1:
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
         cdef int32_t position = contents.position_of(word, &hash)
@@ -63,12 +63,12 @@ cdef class TimerHeap:
     def entries_until(self, long long limit):
         """Yield pairs of key and value up to a time, in order; see the pure twin."""
         cdef PsTimer timer
-        cdef StateMap contents
+        cdef CopyOnWriteStateMap contents
         cdef int32_t position
         while self.count > 0 and self.timers[1].time <= limit:
             timer = self.timers[1]
             self.take_away(1)
-            contents = <StateMap>self.table.slots[timer.waiting.place.slot]
+            contents = <CopyOnWriteStateMap>self.table.slots[timer.waiting.place.slot]
             position = timer.waiting.place.position
             yield object_of(contents.entry(position).key), contents.at(position)
 
@@ -86,7 +86,7 @@ cdef class TimerHeap:
         self.capacity = wanted
         return 0
 
-    cdef void put(self, int64_t timestamp, StateMap contents, int32_t position) noexcept:
+    cdef void put(self, int64_t timestamp, CopyOnWriteStateMap contents, int32_t position) noexcept:
         """Add a timer, for which room is reserved."""
         cdef PsTimer timer
         timer.time = timestamp
@@ -97,7 +97,7 @@ cdef class TimerHeap:
 
     cdef inline PsEntry *entry(self, PsTimer timer) noexcept:
         cdef PyObject *contents = PyList_GET_ITEM(self.table.slots, timer.waiting.place.slot)
-        return &(<StateMap>contents).map.entries[timer.waiting.place.position]
+        return &(<CopyOnWriteStateMap>contents).map.entries[timer.waiting.place.position]
 
     cdef void sift_up(self, Py_ssize_t index, PsTimer timer) noexcept:
         """Place a timer at a free index, or at an ancestor of it."""
@@ -179,7 +179,7 @@ cdef class TimerQueue(TimerHeap):
 
     def take_over(self):
         """Rebuild the heap from the restored table."""
-        cdef StateMap contents
+        cdef CopyOnWriteStateMap contents
         cdef int32_t position
         self.count = 0
         self.is_indexed = False
@@ -191,7 +191,7 @@ cdef class TimerQueue(TimerHeap):
                     self.reserve()
                     self.put(contents.namespace, contents, position)
 
-    cdef StateMap contents_of(self, long long timestamp):
+    cdef CopyOnWriteStateMap contents_of(self, long long timestamp):
         """Return the timers of a time."""
         self.last = self.table.map(timestamp)
         self.last_time = timestamp
@@ -200,7 +200,7 @@ cdef class TimerQueue(TimerHeap):
         return self.last
 
     cpdef bint add(self, long long timestamp, object key, object namespace) except -1:
-        cdef StateMap contents = self.last
+        cdef CopyOnWriteStateMap contents = self.last
         cdef int32_t position
         if contents is None or timestamp != self.last_time:
             contents = self.contents_of(timestamp)
@@ -212,7 +212,7 @@ cdef class TimerQueue(TimerHeap):
         return True
 
     cpdef bint remove(self, long long timestamp, object key, object namespace) except -1:
-        cdef StateMap contents = self.table.maps.get(timestamp)
+        cdef CopyOnWriteStateMap contents = self.table.maps.get(timestamp)
         cdef object identity = timer_of(key, namespace)
         cdef PsWord word = ps_pack(<PyObject *>identity)
         cdef uint32_t hash
@@ -240,7 +240,7 @@ cdef class TimerQueue(TimerHeap):
             self.is_indexed = True
         return 0
 
-    cdef int forget(self, StateMap contents, int32_t position) except -1:
+    cdef int forget(self, CopyOnWriteStateMap contents, int32_t position) except -1:
         """Remove the entry of a timer that has left the heap."""
         cdef PsEntry taken
         contents.take_out(position, &taken)
@@ -257,7 +257,7 @@ cdef class TimerQueue(TimerHeap):
 
     cpdef bint take(self, long long limit) except -1:
         cdef PsTimer timer
-        cdef StateMap contents
+        cdef CopyOnWriteStateMap contents
         cdef object identity
         if self.count == 0 or self.timers[1].time > limit:
             return False
@@ -269,7 +269,7 @@ cdef class TimerQueue(TimerHeap):
         if self.is_indexed:
             self.unused += 1
             self.is_indexed = self.unused <= self.count
-        contents = <StateMap>self.table.slots[timer.waiting.place.slot]
+        contents = <CopyOnWriteStateMap>self.table.slots[timer.waiting.place.slot]
         identity = object_of(contents.map.entries[timer.waiting.place.position].key)
         self.forget(contents, timer.waiting.place.position)
         self.time = timer.time

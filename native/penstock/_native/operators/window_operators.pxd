@@ -7,7 +7,7 @@ from penstock._native.operators.operator_loop cimport StreamOperator
 from penstock._native.operators.session_heap cimport Session, SessionHeap
 from penstock._native.operators.timer_queue cimport TimerHeap
 from penstock._native.operators.timers cimport InternalTimerService
-from penstock._native.state.state_table cimport StateMap as Map
+from penstock._native.state.state_table cimport CopyOnWriteStateMap as Map
 
 
 cdef class WindowLoop(StreamOperator):

@@ -5,7 +5,7 @@
 cimport cython
 
 from penstock._native.state.lent_values cimport LentValues
-from penstock._native.state.state_table cimport StateMap as Map, StateTable as Table
+from penstock._native.state.state_table cimport CopyOnWriteStateMap as Map, StateTable as Table
 from penstock._native.state.type_check cimport ValueCheck as Check
 
 

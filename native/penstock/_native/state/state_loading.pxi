@@ -19,7 +19,7 @@ cdef int load_entries(
 ) except -1:
     """Insert the entries that a snapshot serialised."""
     cdef Reader reader
-    cdef StateMap contents = table.map(None)
+    cdef CopyOnWriteStateMap contents = table.map(None)
     cdef bint has_timers = table.kind == "timer"
     cdef bint has_numbers = not has_timers and (keys.plain is int or keys.other is int)
     cdef Loaded loaded
@@ -49,7 +49,7 @@ cdef int load_entries(
     return 0
 
 
-cdef int load_timer(Reader *reader, StateMap contents, KeyReader keys) except -1:
+cdef int load_timer(Reader *reader, CopyOnWriteStateMap contents, KeyReader keys) except -1:
     cdef object key = read_identity(reader, keys)
     cdef object namespace = decode_dynamic(reader)
     is_key = namespace is None and type(key) is not tuple
@@ -57,7 +57,7 @@ cdef int load_timer(Reader *reader, StateMap contents, KeyReader keys) except -1
 
 
 cdef int read_entry(
-    Reader *reader, StateMap contents, KeyReader keys, bint has_numbers, Loaded *loaded
+    Reader *reader, CopyOnWriteStateMap contents, KeyReader keys, bint has_numbers, Loaded *loaded
 ) except -1:
     """Read an entry for ``put_loaded``; its place is prefetched meanwhile."""
     cdef PsEntry *entry = &loaded.entries[loaded.count]
@@ -75,7 +75,7 @@ cdef int read_entry(
     return 0
 
 
-cdef int put_loaded(StateMap contents, Loaded *loaded) except -1:
+cdef int put_loaded(CopyOnWriteStateMap contents, Loaded *loaded) except -1:
     """Insert the entries that were read."""
     cdef PsEntry *entry
     cdef int32_t position, i

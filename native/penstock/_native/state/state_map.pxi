@@ -1,7 +1,7 @@
 # The entries of one namespace; a part of state_table.pyx.
 
 
-cdef class StateMap:
+cdef class CopyOnWriteStateMap:
     """The entries of one namespace; see the pure twin."""
 
     def __cinit__(self, StateTable table not None, namespace):
@@ -216,7 +216,7 @@ cdef class StateMap:
         """Remove every entry."""
         cdef int32_t used, position
         cdef PsEntry *entries
-        cdef StateMap contents
+        cdef CopyOnWriteStateMap contents
         cdef TableSnapshot snapshot
         self.found = self.used_last = PS_NONE
         if self.is_stored:
@@ -231,7 +231,7 @@ cdef class StateMap:
                     self.table.removals.note(self.namespace, key)
         if self.table.snapshots and self.map.count > 0:
             # There may be many: snapshots serialise them later and then release them.
-            contents = StateMap(self.table, self.namespace)
+            contents = CopyOnWriteStateMap(self.table, self.namespace)
             contents.number = self.number
             contents.map = self.map
             ps_forget(&self.map)

@@ -11,7 +11,7 @@ from penstock._native.state.state_rows cimport StateRows
 
 
 @cython.final
-cdef class StateMap:
+cdef class CopyOnWriteStateMap:
     cdef PsStateMap map
     cdef int32_t found          # the position found last, until an entry is removed
     cdef int32_t used_last      # position of the entry last used by its key, until one is removed
@@ -63,14 +63,16 @@ cdef class StateTable:
     cdef Py_ssize_t cursor_slot     # where let_go continues: a slot, and a position in its map
     cdef int32_t cursor_position
 
-    cpdef StateMap map(self, object namespace)
-    cdef int drop(self, StateMap found) except -1
+    cpdef CopyOnWriteStateMap map(self, object namespace)
+    cdef int drop(self, CopyOnWriteStateMap found) except -1
     cdef tuple changed_row(
-        self, StateRows rows, StateMap found, int32_t position, uint32_t last
+        self, StateRows rows, CopyOnWriteStateMap found, int32_t position, uint32_t last
     )
     cdef list stored(self, list maps)
-    cdef inline bint is_written(self, StateMap found, int32_t position) noexcept
-    cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1
+    cdef inline bint is_written(self, CopyOnWriteStateMap found, int32_t position) noexcept
+    cdef int32_t let_go_in(
+        self, CopyOnWriteStateMap found, int32_t position, Py_ssize_t *left
+    ) except -1
 
 
 @cython.final
@@ -86,9 +88,11 @@ cdef class TableSnapshot:
     cdef list detached          # pairs of map and position: contents cleared meanwhile
     cdef object failure
 
-    cdef int save(self, StateMap contents, Py_ssize_t position) except -1
-    cdef int detach(self, StateMap cleared, StateMap contents) except -1
+    cdef int save(self, CopyOnWriteStateMap contents, Py_ssize_t position) except -1
+    cdef int detach(self, CopyOnWriteStateMap cleared, CopyOnWriteStateMap contents) except -1
     cdef bint scan(self, int steps) except -1
-    cdef int32_t scan_map(self, StateMap contents, int32_t position, int *steps) except -1
-    cdef int add(self, StateMap contents, int32_t position) except -1
-    cdef int add_filtered(self, StateMap contents, PsWord key, object value) except -1
+    cdef int32_t scan_map(
+        self, CopyOnWriteStateMap contents, int32_t position, int *steps
+    ) except -1
+    cdef int add(self, CopyOnWriteStateMap contents, int32_t position) except -1
+    cdef int add_filtered(self, CopyOnWriteStateMap contents, PsWord key, object value) except -1

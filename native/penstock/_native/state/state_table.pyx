@@ -63,13 +63,13 @@ cdef class StateTable:
         self.numbers = -1
         self.map(None)
 
-    cpdef StateMap map(self, object namespace):
+    cpdef CopyOnWriteStateMap map(self, object namespace):
         """Return the entries of a namespace, creating the map if missing."""
         cdef object found = self.maps.get(namespace)
-        cdef StateMap made
+        cdef CopyOnWriteStateMap made
         if found is not None:
-            return <StateMap>found
-        made = StateMap(self, namespace)
+            return <CopyOnWriteStateMap>found
+        made = CopyOnWriteStateMap(self, namespace)
         self.numbers += 1
         made.number = self.numbers
         self.maps[namespace] = made
@@ -92,7 +92,7 @@ cdef class StateTable:
 
     def dispose(self):
         """Drop the entries in memory; the store closes its own."""
-        cdef StateMap found
+        cdef CopyOnWriteStateMap found
         self.changes = None
         self.removals = None
         for found in self.maps.values():
@@ -101,13 +101,13 @@ cdef class StateTable:
 
     def drop_if_empty(self, namespace):
         """Forget a namespace without keys; see the pure twin."""
-        cdef StateMap found
+        cdef CopyOnWriteStateMap found
         if namespace is not None:
             found = self.maps.get(namespace)
             if found is not None and found.map.count == 0:
                 self.drop(found)
 
-    cdef int drop(self, StateMap found) except -1:
+    cdef int drop(self, CopyOnWriteStateMap found) except -1:
         del self.maps[found.namespace]
         self.slots[found.slot] = None
         self.free_slots.append(found.slot)
@@ -124,7 +124,7 @@ cdef class StateTable:
     @property
     def num_cached(self):
         """Number of entries in memory."""
-        cdef StateMap found
+        cdef CopyOnWriteStateMap found
         cdef Py_ssize_t number = 0
         for found in self.maps.values():
             number += found.map.count
@@ -141,8 +141,8 @@ cdef class StateTable:
         cdef Py_ssize_t looked = 0
         cdef Py_ssize_t slot = 0
         cdef int32_t position
-        cdef StateMap found
-        cdef StateMap given = None      # the map of the last row
+        cdef CopyOnWriteStateMap found
+        cdef CopyOnWriteStateMap given = None      # the map of the last row
         cdef tuple row
         while slot < len(self.slots):
             found = self.slots[slot]
@@ -167,7 +167,7 @@ cdef class StateTable:
 
     cdef list stored(self, list maps):
         """Mark maps as stored; return the namespaces of those that had no rows."""
-        cdef StateMap found
+        cdef CopyOnWriteStateMap found
         cdef list new = []
         for found in maps:
             if not found.is_stored:
@@ -176,7 +176,7 @@ cdef class StateTable:
         return new
 
     cdef tuple changed_row(
-        self, StateRows rows, StateMap found, int32_t position, uint32_t last
+        self, StateRows rows, CopyOnWriteStateMap found, int32_t position, uint32_t last
     ):
         """Return the row of an entry; None if it is unchanged, or changed after an epoch."""
         cdef PsEntry *entry = &found.map.entries[position]
@@ -197,7 +197,7 @@ cdef class StateTable:
 
     def note_written(self, last=None):
         """Note that the result of `changed_rows` is in the store as well; see the pure twin."""
-        cdef StateMap found
+        cdef CopyOnWriteStateMap found
         cdef uint32_t written = self.epoch if last is None else last
         if last is None:
             self.epoch += 1
@@ -209,7 +209,7 @@ cdef class StateTable:
         """Evict up to so many unchanged entries; see the pure twin."""
         cdef Py_ssize_t left = wanted
         cdef Py_ssize_t visited = 0
-        cdef StateMap found
+        cdef CopyOnWriteStateMap found
         while left > 0 and visited <= len(self.slots):
             found = self.slots[self.cursor_slot] if self.cursor_slot < len(self.slots) else None
             if found is not None:
@@ -225,7 +225,9 @@ cdef class StateTable:
             visited += 1
         return wanted - left
 
-    cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1:
+    cdef int32_t let_go_in(
+        self, CopyOnWriteStateMap found, int32_t position, Py_ssize_t *left
+    ) except -1:
         """Evict entries of a map from a position on; return the next position."""
         cdef PsEntry taken
         cdef TableSnapshot snapshot
@@ -243,7 +245,7 @@ cdef class StateTable:
             position += 1
         return position
 
-    cdef inline bint is_written(self, StateMap found, int32_t position) noexcept:
+    cdef inline bint is_written(self, CopyOnWriteStateMap found, int32_t position) noexcept:
         """Return whether the entry at a position is in the store as well."""
         if position >= found.map.used or found.map.entries[position].key == 0:
             return False
@@ -252,7 +254,7 @@ cdef class StateTable:
     def peek(self, Py_ssize_t slot, int32_t position, Py_ssize_t count):
         """Return some entries, for a reader of all in turn; see the pure twin."""
         cdef list found = []
-        cdef StateMap contents
+        cdef CopyOnWriteStateMap contents
         cdef PsEntry *entry
         while count > 0:
             if slot >= len(self.slots):

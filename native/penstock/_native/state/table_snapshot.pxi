@@ -44,7 +44,7 @@ cdef class TableSnapshot:
             self.table = None
             self.detached.clear()
 
-    cdef int save(self, StateMap contents, Py_ssize_t position) except -1:
+    cdef int save(self, CopyOnWriteStateMap contents, Py_ssize_t position) except -1:
         """Serialise an entry before it changes, unless that was done."""
         cdef uint32_t epoch = contents.entry(position).epoch
         if epoch >= self.epoch or epoch < self.since or self.failure is not None:
@@ -58,7 +58,7 @@ cdef class TableSnapshot:
             self.failure = error
         return 0
 
-    cdef int detach(self, StateMap cleared, StateMap contents) except -1:
+    cdef int detach(self, CopyOnWriteStateMap cleared, CopyOnWriteStateMap contents) except -1:
         """Keep the contents of a map that is being cleared."""
         if cleared.slot > self.slot:
             self.detached.append((contents, 0))
@@ -68,7 +68,7 @@ cdef class TableSnapshot:
 
     cdef bint scan(self, int steps) except -1:
         """Visit some entries or maps; return True when none are left."""
-        cdef StateMap contents
+        cdef CopyOnWriteStateMap contents
         cdef int32_t position
         while steps > 0:
             if self.slot < self.end_slot:
@@ -90,7 +90,9 @@ cdef class TableSnapshot:
                 return True
         return False
 
-    cdef int32_t scan_map(self, StateMap contents, int32_t position, int *steps) except -1:
+    cdef int32_t scan_map(
+        self, CopyOnWriteStateMap contents, int32_t position, int *steps
+    ) except -1:
         """Serialise entries from a position on; return the next position."""
         cdef PsEntry *entry
         while position < contents.map.used and steps[0] > 0:
@@ -102,7 +104,7 @@ cdef class TableSnapshot:
             steps[0] -= 1
         return position
 
-    cdef int add(self, StateMap contents, int32_t position) except -1:
+    cdef int add(self, CopyOnWriteStateMap contents, int32_t position) except -1:
         cdef PsWord key = contents.map.entries[position].key
         cdef PsWord value = contents.map.entries[position].value
         self.num_recent += contents.map.entries[position].epoch == self.epoch - 1
@@ -118,7 +120,7 @@ cdef class TableSnapshot:
             ps_release(value)
         return 0
 
-    cdef int add_filtered(self, StateMap contents, PsWord key, object value) except -1:
+    cdef int add_filtered(self, CopyOnWriteStateMap contents, PsWord key, object value) except -1:
         cdef object kept = contents.table.snapshot_filter(value)
         if kept is not None:
             self.entries.add(contents.namespace, contents.number, key, ps_pack(<PyObject *>kept))

@@ -28,11 +28,16 @@ from penstock.taskexecutor.compiled import (
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.sources.adaptive_emission import (
+    AdaptiveBatches,
+    AdaptiveEmission,
+    AdaptiveMerging,
+    batch_limit,
+)
 from penstock.taskexecutor.sources.column_outputs import batch_rows
 from penstock.taskexecutor.sources.source_wait import SourceWait
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
-from penstock.taskexecutor.sources.turns import BatchTurns, MergingTurns, Turns, batch_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,9 +83,9 @@ class _BatchSource(SourceOperator):
     def __init__(self) -> None:
         """Create a source without a split."""
         super().__init__()
-        self.turns = Turns()
-        self.batch_turns = BatchTurns()
-        self.merging_turns = MergingTurns()
+        self.emission = AdaptiveEmission()
+        self.batch_turns = AdaptiveBatches()
+        self.merging = AdaptiveMerging()
 
     def emit_next(self, limit: int) -> int:
         """Emit about ``limit`` records at most without blocking, or more as columns."""
@@ -88,8 +93,8 @@ class _BatchSource(SourceOperator):
         if elements is not None and elements.are_columns:
             self.batch_turns.emit(batch_limit(limit), self._emit)
         elif elements is not None:
-            turns = self.merging_turns if elements.are_merged else self.turns
-            turns.emit(limit, self._emit)
+            emission = self.merging if elements.are_merged else self.emission
+            emission.emit(limit, self._emit)
         return END_OF_DATA if elements is None or elements.is_exhausted else MORE_AVAILABLE
 
     def _emit(self, limit: int) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
 
 
 class SumFieldOperator(KeyedReduceOperator):
@@ -36,7 +36,7 @@ class SumFieldOperator(KeyedReduceOperator):
         position: int,
         function: Callable[[object, object], object],
         keys: KeyReader,
-        folds: StateMap,
+        folds: CopyOnWriteStateMap,
     ) -> None:
         """Create the operator for a field's position; the other arguments are those of the base."""
         KeyedReduceOperator.__init__(self, None, function, keys, folds)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.columns.column_batch import ColumnBatch
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
 
 
 class MapOperator(FunctionOperator):
@@ -164,7 +164,7 @@ class KeyedReduceOperator(FunctionOperator):
         user_function: object,
         function: Callable[..., Any],
         keys: KeyReader,
-        folds: StateMap,
+        folds: CopyOnWriteStateMap,
     ) -> None:
         """Create the operator.
 

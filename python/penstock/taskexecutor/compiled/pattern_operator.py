@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
 
 
 class MatchTimes:
@@ -74,8 +74,8 @@ class PatternOperator(FunctionOperator):
         matcher: PatternMatcher,
         keys: KeyReader,
         state: Any,
-        entries: StateMap,
-        waiting: StateMap,
+        entries: CopyOnWriteStateMap,
+        waiting: CopyOnWriteStateMap,
         now: Callable[[], int],
         tag_class: Any,
         *,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.taskexecutor.compiled.timer_queue import TimerHeap, Waiting
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
 
 
 class Session(Waiting):
@@ -27,7 +27,9 @@ class Session(Waiting):
 
     __slots__ = ("end", "expiry", "has_fired", "start")
 
-    def __init__(self, key: object, start: int, end: int, time: int, contents: StateMap) -> None:
+    def __init__(
+        self, key: object, start: int, end: int, time: int, contents: CopyOnWriteStateMap
+    ) -> None:
         """Create a session that is in no heap."""
         super().__init__(time, contents, key)
         self.start = start
@@ -42,13 +44,15 @@ class Session(Waiting):
 class SessionHeap(TimerHeap):
     """The sessions of all keys."""
 
-    def open(self, key: object, start: int, end: int, contents: StateMap) -> Session:
+    def open(self, key: object, start: int, end: int, contents: CopyOnWriteStateMap) -> Session:
         """Add a session."""
         session = Session(key, start, end, end - 1, contents)
         self._put(session)
         return session
 
-    def open_late(self, key: object, start: int, end: int, contents: StateMap) -> Session:
+    def open_late(
+        self, key: object, start: int, end: int, contents: CopyOnWriteStateMap
+    ) -> Session:
         """Return a session whose end has passed, without adding it."""
         session = Session(key, start, end, end - 1, contents)
         session.has_fired = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from penstock.taskexecutor.sources.turns import LONG_STEP_NS, TURN_NS
+from penstock.taskexecutor.sources.adaptive_emission import LONG_STEP_NS, SLICE_NS
 
 # Relative: when compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MIN_TIMESTAMP, Output, StreamOperator  # noqa: TID252
@@ -76,7 +76,7 @@ class NumberSequenceSource(SourceOperator):
             self.note_failure()
             raise
         self.next = first
-        self.turn = max(1, (first - start) * TURN_NS // max(1, took_ns))
+        self.turn = max(1, (first - start) * SLICE_NS // max(1, took_ns))
         return MORE_AVAILABLE if first <= self.end else END_OF_DATA
 
 

@@ -12,7 +12,7 @@ from penstock.taskexecutor.compiled.operator_loop import MAX_TIMESTAMP, MIN_TIME
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.taskexecutor.state.table import StateMap, StateTable
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap, StateTable
 
 
 class Waiting:
@@ -20,7 +20,7 @@ class Waiting:
 
     __slots__ = ("contents", "index", "key", "time")
 
-    def __init__(self, time: int, contents: StateMap, key: Any) -> None:
+    def __init__(self, time: int, contents: CopyOnWriteStateMap, key: Any) -> None:
         self.time = time
         self.contents = contents
         self.key = key
@@ -40,7 +40,7 @@ class TimerHeap:
         #: Index 0 is unused: the parent of i is i / 2.
         self._timers: list[Waiting] = [Waiting(0, table.map(None), None)]
 
-    def push(self, timestamp: int, contents: StateMap, key: object) -> None:
+    def push(self, timestamp: int, contents: CopyOnWriteStateMap, key: object) -> None:
         """Add the entry of a key, which must stay in the table as long as it is in the heap."""
         self._put(Waiting(timestamp, contents, key))
 
@@ -161,7 +161,7 @@ class TimerQueue(TimerHeap):
         self.key, self.namespace = timer.key if is_pair else (timer.key, None)
         return True
 
-    def _register(self, contents: StateMap, identity: object) -> None:
+    def _register(self, contents: CopyOnWriteStateMap, identity: object) -> None:
         timer = Waiting(contents.namespace, contents, identity)
         contents.put(identity, timer)
         self._put(timer)

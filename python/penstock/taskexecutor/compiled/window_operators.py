@@ -16,7 +16,7 @@ from .timer_queue import TimerHeap  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
 
 
 #: Ways in which a window without timers stores its records.
@@ -50,7 +50,7 @@ class WindowLoop(StreamOperator):
         """Process a record whose window has ended."""
         raise NotImplementedError(type(self).__name__ + ".take_late")
 
-    def keep_element(self, contents: StateMap, key: object, value: object) -> bool:
+    def keep_element(self, contents: CopyOnWriteStateMap, key: object, value: object) -> bool:
         """Add a record to the contents of a window; return True if it is the first of its key."""
         position = contents.find(key)
         kept = contents.at(position) if position >= 0 else None
@@ -109,18 +109,20 @@ class TimerlessWindowLoop(WindowLoop):
         self.slide = slide
         self.offset = offset % slide
         self.last_start = 0
-        self.last_contents: StateMap | None = None
+        self.last_contents: CopyOnWriteStateMap | None = None
         self.last_count = 0
         #: Starts and contents of the sliding windows used last.
-        self.last_windows: list[tuple[int, StateMap]] | None = None
+        self.last_windows: list[tuple[int, CopyOnWriteStateMap]] | None = None
         self.copier: Any = None
         self.order: TimerHeap | None = None
 
-    def contents_of(self, start: int, timestamp: int) -> StateMap | None:
+    def contents_of(self, start: int, timestamp: int) -> CopyOnWriteStateMap | None:
         """Return the contents of the window that starts at ``start``; None if it has ended."""
         raise NotImplementedError(type(self).__name__ + ".contents_of")
 
-    def windows_of(self, start: int, count: int, timestamp: int) -> list[tuple[int, StateMap]]:
+    def windows_of(
+        self, start: int, count: int, timestamp: int
+    ) -> list[tuple[int, CopyOnWriteStateMap]]:
         """Return starts and contents of windows that have not ended, the latest first."""
         raise NotImplementedError(type(self).__name__ + ".windows_of")
 
@@ -140,7 +142,7 @@ class TimerlessWindowLoop(WindowLoop):
                 self.slide_into(value, start, remainder, timestamp)
                 done = True
                 return
-            contents: StateMap | None = self.last_contents
+            contents: CopyOnWriteStateMap | None = self.last_contents
             if contents is None or start != self.last_start:
                 contents = self.contents_of(start, timestamp)
                 if contents is None:
@@ -160,7 +162,7 @@ class TimerlessWindowLoop(WindowLoop):
     def slide_into(self, value: object, start: int, remainder: int, timestamp: int) -> None:
         """Add a record to all windows with its time, the last of which starts at ``start``."""
         count = (self.size - remainder + self.slide - 1) // self.slide
-        windows: list[tuple[int, StateMap]] | None = self.last_windows
+        windows: list[tuple[int, CopyOnWriteStateMap]] | None = self.last_windows
         if windows is None or start != self.last_start or count != self.last_count:
             windows = self.windows_of(start, count, timestamp)
             self.last_start = start
@@ -192,7 +194,7 @@ class SessionWindowLoop(WindowLoop):
         self,
         gap: int,
         gap_of: Any,
-        sessions: StateMap,
+        sessions: CopyOnWriteStateMap,
         heap: SessionHeap,
         keys: KeyReader,
         keep: int,
@@ -222,11 +224,11 @@ class SessionWindowLoop(WindowLoop):
         #: The first possible start of a session, after the value for no time, and the last end.
         self.first_start = MIN_TIMESTAMP + 1
         self.last_end = MAX_TIMESTAMP
-        self.last_contents: StateMap | None = None
+        self.last_contents: CopyOnWriteStateMap | None = None
         self.contents_start = 0
         self.contents_end = 0
 
-    def contents_of(self, start: int) -> StateMap:
+    def contents_of(self, start: int) -> CopyOnWriteStateMap:
         """Return the contents of sessions that begin with a record of a time.
 
         They are cached in ``last_contents``, with the range of times for which they are the same.
@@ -317,12 +319,14 @@ class SessionWindowLoop(WindowLoop):
         watermark = self.timers.current_watermark
         if watermark >= MIN_TIMESTAMP + self.lateness and end - 1 <= watermark - self.lateness:
             return None
-        contents: StateMap | None = self.last_contents
+        contents: CopyOnWriteStateMap | None = self.last_contents
         if contents is None or start < self.contents_start or start >= self.contents_end:
             contents = self.contents_of(start)
         return self.opened_session(key, start, end, contents)
 
-    def opened_session(self, key: object, start: int, end: int, contents: StateMap) -> Session:
+    def opened_session(
+        self, key: object, start: int, end: int, contents: CopyOnWriteStateMap
+    ) -> Session:
         """Return a session that fires at its end, or has fired if that has passed."""
         if end - 1 > self.timers.current_watermark:
             return self.heap.open(key, start, end, contents)

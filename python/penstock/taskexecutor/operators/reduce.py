@@ -22,7 +22,7 @@ from penstock.taskexecutor.state.keyed_function import keyed_fold
 if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 Fold = Callable[[Any, Any], Any]
@@ -56,7 +56,7 @@ def _create(context: OperatorContext, user_function: object, fold: Fold) -> Stre
     return operator(user_function, fold, *_keys_and_folds(context))
 
 
-def _keys_and_folds(context: OperatorContext) -> tuple[KeyReader, StateMap]:
+def _keys_and_folds(context: OperatorContext) -> tuple[KeyReader, CopyOnWriteStateMap]:
     keys = context.key_reader()
     if keys is None:
         msg = f"{context.name!r} folds the records of a key, but its input is not keyed"

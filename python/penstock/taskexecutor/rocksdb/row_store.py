@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.rocksdb.database import Database
     from penstock.taskexecutor.state.backends.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.heap import (
-        StateMap,
+        CopyOnWriteStateMap,
         StateRows,
         TableSnapshot,
     )
@@ -426,7 +426,7 @@ class StoredState(StoredNamespaces):
         """Evict up to so many unchanged entries."""
         return self.table.let_go(wanted)
 
-    def read(self, contents: StateMap, key: object) -> bytes | None:
+    def read(self, contents: CopyOnWriteStateMap, key: object) -> bytes | None:
         """Return the serialised value of a key that is not in memory, or None."""
         tail = contents.tail
         assert tail is not None, "it was adopted"
@@ -438,7 +438,7 @@ class StoredState(StoredNamespaces):
             return value
         return read_row(tail, row, value)[1]
 
-    def note_removed(self, contents: StateMap, key: object) -> None:
+    def note_removed(self, contents: CopyOnWriteStateMap, key: object) -> None:
         """Record the removal of a key."""
         assert contents.tail is not None, "it was adopted"
         self._store.removed.add(self._store.rows.key(contents.tail, key))
@@ -453,7 +453,7 @@ class StoredState(StoredNamespaces):
         """Yield the namespaces with rows."""
         return self.stored_namespaces()
 
-    def items(self, contents: StateMap) -> Iterator[tuple[object, object]]:
+    def items(self, contents: CopyOnWriteStateMap) -> Iterator[tuple[object, object]]:
         """Yield every current key and value of a namespace."""
         self._store.write_back()
         tail = contents.tail
@@ -469,7 +469,7 @@ class StoredState(StoredNamespaces):
                     raise
                 yield identity(key), value
 
-    def clear(self, contents: StateMap) -> None:
+    def clear(self, contents: CopyOnWriteStateMap) -> None:
         """Remove the rows of a namespace."""
         assert contents.tail is not None, "it was adopted"
         removed: list[bytes] = []

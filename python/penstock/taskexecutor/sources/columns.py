@@ -19,11 +19,15 @@ from penstock.taskexecutor.compiled import (
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.sources.adaptive_emission import (
+    AdaptiveBatches,
+    AdaptiveEmission,
+    batch_limit,
+)
 from penstock.taskexecutor.sources.column_outputs import batch_rows
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
-from penstock.taskexecutor.sources.turns import BatchTurns, Turns, batch_limit
 
 if TYPE_CHECKING:
     from penstock.common.types import Row
@@ -69,8 +73,8 @@ class _RowRange(SourceOperator):
         self.next, self.last = 0, -1
         self.rows: list[Any] | ColumnBatch = []
         self.emitted = 0
-        self.turns = Turns()
-        self.batch_turns = BatchTurns()
+        self.emission = AdaptiveEmission()
+        self.batch_turns = AdaptiveBatches()
         #: Most rows of a batch of columns; 0 if rows are emitted one by one.
         self.batch_rows = 0
         self.batch: Any = None
@@ -85,7 +89,7 @@ class _RowRange(SourceOperator):
         if isinstance(self.rows, ColumnBatch):
             self.batch_turns.emit(batch_limit(limit), self._emit)
         else:
-            self.turns.emit(limit, self._emit)
+            self.emission.emit(limit, self._emit)
         return MORE_AVAILABLE if self.next <= self.last else END_OF_DATA
 
     def _emit(self, limit: int) -> int:

@@ -24,7 +24,7 @@ from .lent_values import LentValues  # noqa: TID252
 from .map_iterators import ITEMS, KEYS, VALUES, MapIterator  # noqa: TID252
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.state.table import StateMap, StateTable
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap, StateTable
     from penstock.taskexecutor.state.type_check import ValueCheck
 
 
@@ -181,16 +181,20 @@ class HeapState:
 
     # Lent values: see `LentValues`.
 
-    def touch(self, contents: StateMap, key: object, element: object) -> None:
+    def touch(self, contents: CopyOnWriteStateMap, key: object, element: object) -> None:
         """Mark an entry as changed."""
         del element
         contents.touch(key)
 
-    def hold(self, contents: StateMap, key: object) -> None:
+    def hold(self, contents: CopyOnWriteStateMap, key: object) -> None:
         """Keep an entry in memory while it counts as changed."""
 
     def keep_copy(
-        self, contents: StateMap, key: object, element: object, copied: Callable[[object], object]
+        self,
+        contents: CopyOnWriteStateMap,
+        key: object,
+        element: object,
+        copied: Callable[[object], object],
     ) -> None:
         """Replace the value of an entry by a copy."""
         del element
@@ -354,7 +358,7 @@ class MapOperations(HeapState):
         pairs = iter(self._map().items())
         return self._context.iterated(self, self._keys, self._key(), pairs, shown)
 
-    def _take_out(self, contents: StateMap, current: object, key: object) -> None:
+    def _take_out(self, contents: CopyOnWriteStateMap, current: object, key: object) -> None:
         """Remove a pair from a key's map."""
         self.changes += 1
         content = contents.get(current)
@@ -364,7 +368,7 @@ class MapOperations(HeapState):
                 contents.remove(current)
 
     def remove_pair(
-        self, contents: StateMap, current: object, key: object, pairs: Iterator[object]
+        self, contents: CopyOnWriteStateMap, current: object, key: object, pairs: Iterator[object]
     ) -> Iterator[Any]:
         """Remove the last pair of a `MapIterator`; return an iterator over the remaining ones.
 
@@ -376,7 +380,11 @@ class MapOperations(HeapState):
         return pairs
 
     def keep_copy(
-        self, contents: StateMap, key: object, element: object, copied: Callable[[object], object]
+        self,
+        contents: CopyOnWriteStateMap,
+        key: object,
+        element: object,
+        copied: Callable[[object], object],
     ) -> None:
         """Replace a value of a key's map by a copy."""
         content = contents.get(key)

@@ -1,4 +1,4 @@
-"""StateMap: the entries of one namespace of a state, copied on write for open snapshots.
+"""CopyOnWriteStateMap: the entries of one namespace of a state, copied on write for open snapshots.
 
 It is a part of a `StateTable`, whose module says how snapshots are taken.
 """
@@ -37,29 +37,29 @@ def never_changes(value: object, depth: int = _TUPLE_DEPTH) -> bool:
 class TableStore(Protocol):
     """Storage of a table's entries that are not in memory."""
 
-    def read(self, contents: StateMap, key: object) -> bytes | None:
+    def read(self, contents: CopyOnWriteStateMap, key: object) -> bytes | None:
         """Return the serialised value of a key that is not in memory, or None."""
 
-    def note_removed(self, contents: StateMap, key: object) -> None:
+    def note_removed(self, contents: CopyOnWriteStateMap, key: object) -> None:
         """Note the removal of a key."""
 
     def make_room(self) -> None:
         """Evict entries, and set ``StateTable.room`` to the number that may be added."""
 
-    def adopt(self, contents: StateMap) -> None:
+    def adopt(self, contents: CopyOnWriteStateMap) -> None:
         """Attach a new map of a namespace: set ``is_stored``, ``tail`` and ``original``."""
 
     def namespaces(self) -> Iterable[Any]:
         """Return the namespaces that have written entries."""
 
-    def items(self, contents: StateMap) -> Iterator[tuple[Any, Any]]:
+    def items(self, contents: CopyOnWriteStateMap) -> Iterator[tuple[Any, Any]]:
         """Yield every present key and value of a namespace, in memory or not."""
 
-    def clear(self, contents: StateMap) -> None:
+    def clear(self, contents: CopyOnWriteStateMap) -> None:
         """Remove the written entries of a namespace."""
 
 
-class StateMap:
+class CopyOnWriteStateMap:
     """The entries of one namespace in order of insertion, save that new ones fill gaps.
 
     An entry keeps its position until it is removed, so that one look-up serves a read and a write.
@@ -182,7 +182,7 @@ class StateMap:
                 self.table.removals.note(self.namespace, key)
         if self.table.snapshots and self._positions:
             # There may be many: the snapshots serialise them later.
-            contents = StateMap(self.table, self.namespace)
+            contents = CopyOnWriteStateMap(self.table, self.namespace)
             contents.number = self.number
             contents._entries, contents._epochs = self._entries, self._epochs
             self._entries, self._epochs = [], []

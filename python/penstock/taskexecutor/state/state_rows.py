@@ -25,7 +25,7 @@ FORM: Final = 1
 
 
 class NamespaceContents(Protocol):
-    """Contents of a namespace in memory; see `StateMap`."""
+    """Contents of a namespace in memory; see `CopyOnWriteStateMap`."""
 
     namespace: Any
     is_stored: bool

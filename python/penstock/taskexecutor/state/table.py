@@ -25,7 +25,7 @@ from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE, KeyGroupEntries
 from penstock.taskexecutor.state.removals import Removals
 from penstock.taskexecutor.state.state_map import CONSTANT as CONSTANT
-from penstock.taskexecutor.state.state_map import StateMap as StateMap
+from penstock.taskexecutor.state.state_map import CopyOnWriteStateMap as CopyOnWriteStateMap
 from penstock.taskexecutor.state.state_map import TableStore as TableStore
 from penstock.taskexecutor.state.state_map import never_changes as never_changes
 from penstock.taskexecutor.state.table_snapshot import TableSnapshot as TableSnapshot
@@ -72,17 +72,17 @@ class StateTable:
         self.room = 0
         #: Where `let_go` continues: a slot, and a position in its map.
         self._cursor = (0, 0)
-        self._maps: dict[Any, StateMap] = {}
-        self._slots: list[StateMap | None] = []
+        self._maps: dict[Any, CopyOnWriteStateMap] = {}
+        self._slots: list[CopyOnWriteStateMap | None] = []
         self._free_slots: list[int] = []
         self._numbers = 0
         self.map(None)
 
-    def map(self, namespace: object) -> StateMap:
+    def map(self, namespace: object) -> CopyOnWriteStateMap:
         """Return the map of a namespace, created when missing."""
         found = self._maps.get(namespace)
         if found is None:
-            found = self._maps[namespace] = StateMap(self, namespace)
+            found = self._maps[namespace] = CopyOnWriteStateMap(self, namespace)
             if self.store is not None:
                 self.store.adopt(found)
             found.number = self._numbers
@@ -95,7 +95,7 @@ class StateTable:
                 self._slots.append(found)
         return found
 
-    def namespaces(self) -> list[StateMap]:
+    def namespaces(self) -> list[CopyOnWriteStateMap]:
         """Return the maps of all namespaces, as a list."""
         if self.store is not None:
             for namespace in self.store.namespaces():
@@ -152,8 +152,8 @@ class StateTable:
         """
         end = self.epoch if last is None else last
         changed: list[tuple[bytes, bytes]] = []
-        new: list[StateMap] = []
-        given: StateMap | None = None
+        new: list[CopyOnWriteStateMap] = []
+        given: CopyOnWriteStateMap | None = None
         size = looked = slot = 0
         while slot < len(self._slots):
             found = self._slots[slot]
@@ -177,7 +177,7 @@ class StateTable:
         if changed:
             yield changed, self._stored(new)
 
-    def _stored(self, maps: list[StateMap]) -> list[Any]:
+    def _stored(self, maps: list[CopyOnWriteStateMap]) -> list[Any]:
         """Mark maps as stored; return the namespaces that were not."""
         new = [found.namespace for found in maps if not found.is_stored]
         for found in maps:
@@ -229,13 +229,13 @@ class StateTable:
         self._cursor = (slot, position)
         return gone
 
-    def _is_written(self, found: StateMap, position: int) -> bool:
+    def _is_written(self, found: CopyOnWriteStateMap, position: int) -> bool:
         """Return whether a position has an entry that the store has as well."""
         if position >= len(found._entries) or found._entries[position] is None:
             return False
         return found._epochs[position] <= self.written
 
-    def _drop(self, found: StateMap) -> None:
+    def _drop(self, found: CopyOnWriteStateMap) -> None:
         del self._maps[found.namespace]
         self._slots[found.slot] = None
         self._free_slots.append(found.slot)
@@ -243,7 +243,7 @@ class StateTable:
 
     def peek(
         self, slot: int, position: int, count: int
-    ) -> tuple[list[tuple[StateMap, Any, Any]], int, int]:
+    ) -> tuple[list[tuple[CopyOnWriteStateMap, Any, Any]], int, int]:
         """Return some entries, for a caller that visits all in turn and mutates none.
 
         Args:
@@ -254,7 +254,7 @@ class StateTable:
         Returns:
             The map, key and value of each; and where to continue, 0 and 0 at the end.
         """
-        found: list[tuple[StateMap, Any, Any]] = []
+        found: list[tuple[CopyOnWriteStateMap, Any, Any]] = []
         for _ in range(count):
             if slot >= len(self._slots):
                 return found, 0, 0

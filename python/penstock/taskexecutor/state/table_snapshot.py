@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.state.key_group_entries import KeyGroupEntries
-    from penstock.taskexecutor.state.state_map import StateMap
+    from penstock.taskexecutor.state.state_map import CopyOnWriteStateMap
     from penstock.taskexecutor.state.table import StateTable
 
 
@@ -39,7 +39,7 @@ class TableSnapshot:
         # If all groups are left out, there is nothing to visit.
         self._end_slot = 0 if entries.keeps_all else len(table._slots)
         #: Contents that were cleared meanwhile, and the positions up to which they are serialised.
-        self._detached: list[tuple[StateMap, int]] = []
+        self._detached: list[tuple[CopyOnWriteStateMap, int]] = []
         self._failure: Exception | None = None
         table.snapshots.append(self)
 
@@ -74,7 +74,7 @@ class TableSnapshot:
             self._table = None
             self._detached.clear()
 
-    def save(self, contents: StateMap, position: int) -> None:
+    def save(self, contents: CopyOnWriteStateMap, position: int) -> None:
         """Serialise an entry before it changes, unless that was done."""
         if not self.since <= contents._epochs[position] < self.epoch or self._failure is not None:
             return
@@ -86,7 +86,7 @@ class TableSnapshot:
             # The checkpoint must fail, not the record being processed.
             self._failure = error
 
-    def detach(self, cleared: StateMap, contents: StateMap) -> None:
+    def detach(self, cleared: CopyOnWriteStateMap, contents: CopyOnWriteStateMap) -> None:
         """Keep the contents of a map that is being cleared."""
         if cleared.slot > self._slot:
             self._detached.append((contents, 0))
@@ -114,7 +114,9 @@ class TableSnapshot:
                 return True
         return False
 
-    def _scan_map(self, contents: StateMap, position: int, steps: int) -> tuple[int, int]:
+    def _scan_map(
+        self, contents: CopyOnWriteStateMap, position: int, steps: int
+    ) -> tuple[int, int]:
         """Serialise entries from a position on; return the next position and the steps left."""
         end = min(len(contents._entries), position + steps)
         for at in range(position, end):
@@ -123,7 +125,7 @@ class TableSnapshot:
                 self._add(contents, at)
         return max(position, end), steps - max(0, end - position)
 
-    def _add(self, contents: StateMap, position: int) -> None:
+    def _add(self, contents: CopyOnWriteStateMap, position: int) -> None:
         entry = contents._entries[position]
         assert entry is not None, "the caller has found it"
         key, value = entry

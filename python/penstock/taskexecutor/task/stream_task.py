@@ -34,8 +34,8 @@ from penstock.taskexecutor.compiled import (
 )
 from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.logs.speaker import current_speaker
+from penstock.taskexecutor.sources.adaptive_emission import next_step
 from penstock.taskexecutor.sources.source_times import SourceTimes
-from penstock.taskexecutor.sources.turns import next_step
 from penstock.taskexecutor.task import task_failure
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.event_time_watch import EventTimeWatch, event_time_gauges

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import Session, StreamOperator
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -129,7 +129,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
             if not self.sessions.get(key):
                 self.sessions.remove(key)
 
-    def contents_of(self, start: int) -> StateMap:
+    def contents_of(self, start: int) -> CopyOnWriteStateMap:
         """Return the contents of sessions that begin with a record of a time.
 
         One namespace serves for the length of the shortest gap: two sessions of a key begin further
@@ -223,7 +223,7 @@ class SessionWindowOperator(TimerlessWindows, SessionWindowLoop):
             self.clear(self.window_context)
         self._release(session.contents)
 
-    def _release(self, contents: StateMap) -> None:
+    def _release(self, contents: CopyOnWriteStateMap) -> None:
         """Forget contents that are empty."""
         if not contents:
             self.table.drop_if_empty(contents.namespace)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import Output
-    from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.state.table import CopyOnWriteStateMap
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -222,7 +222,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
                 "keeps in a window", next(iter(context.config.input_types), None)
             )
         self.order = TimerHeap(self.table) if self.table.store is None else None
-        self.windows: dict[int, StateMap] = {}
+        self.windows: dict[int, CopyOnWriteStateMap] = {}
 
     @property
     def has_open_windows(self) -> bool:
@@ -242,7 +242,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
                 for key in contents.keys():  # noqa: SIM118
                     self.order.push(start, contents, key)
 
-    def contents_of(self, start: int, timestamp: int) -> StateMap | None:
+    def contents_of(self, start: int, timestamp: int) -> CopyOnWriteStateMap | None:
         """Return the contents of a window, opening it if it has not ended.
 
         Raises:
@@ -259,7 +259,9 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
             self.windows[start] = contents
         return contents
 
-    def windows_of(self, start: int, count: int, timestamp: int) -> list[tuple[int, StateMap]]:
+    def windows_of(
+        self, start: int, count: int, timestamp: int
+    ) -> list[tuple[int, CopyOnWriteStateMap]]:
         """Return starts and contents of windows that have not ended, the latest first.
 
         Raises:
@@ -283,7 +285,7 @@ class TimerlessWindowOperator(TimerlessWindows, TimerlessWindowLoop):
             self._fire(start, self.windows.pop(start))
         self.output.emit_watermark(timestamp)
 
-    def _fire(self, start: int, contents: StateMap) -> None:
+    def _fire(self, start: int, contents: CopyOnWriteStateMap) -> None:
         window = TimeWindow(start, start + self.size)
         entries = contents if self.order is None else self.order.entries_until(start)
         self.emit(entries, window, window.max_timestamp())

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
-    from penstock.taskexecutor.state.state_map import StateMap
+    from penstock.taskexecutor.state.state_map import CopyOnWriteStateMap
 
 
 class WaitingRows:
@@ -21,7 +21,7 @@ class WaitingRows:
         table: Lists of entries, by the text of the partition's key.
     """
 
-    def __init__(self, table: StateMap | KeyedRows) -> None:
+    def __init__(self, table: CopyOnWriteStateMap | KeyedRows) -> None:
         self._table = table
         self._due: list[tuple[int, str]] = []
 

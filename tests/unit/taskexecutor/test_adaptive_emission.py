@@ -6,8 +6,8 @@ test advances.
 """
 
 import pytest
-from penstock.taskexecutor.sources import turns
-from penstock.taskexecutor.sources.turns import BatchTurns, batch_limit
+from penstock.taskexecutor.sources import adaptive_emission
+from penstock.taskexecutor.sources.adaptive_emission import AdaptiveBatches, batch_limit
 
 LIMIT = batch_limit(1024)
 
@@ -18,7 +18,7 @@ def sizes_of(monkeypatch):
 
     def found(fixed_ns, record_ns, steps=40):
         now_ns = [0]
-        monkeypatch.setattr(turns, "monotonic_ns", lambda: now_ns[0])
+        monkeypatch.setattr(adaptive_emission, "monotonic_ns", lambda: now_ns[0])
         sizes = []
 
         def some(limit):
@@ -26,7 +26,7 @@ def sizes_of(monkeypatch):
             sizes.append(limit)
             return limit
 
-        emitted = BatchTurns()
+        emitted = AdaptiveBatches()
         for _ in range(steps):
             emitted.emit(LIMIT, some)
         return sizes

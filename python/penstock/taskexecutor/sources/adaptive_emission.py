@@ -18,11 +18,11 @@ _SHORT_STEP_NS: Final = 5_000_000
 #: Most records per step, between two checks of mails, timers and outputs.
 _LARGEST_STEP: Final = 1024
 
-#: The time of a turn: the clock is read only after each turn, so that reading it costs little.
-TURN_NS: Final = 30_000
+#: The time of a slice: the clock is read only after each slice, so that reading it costs little.
+SLICE_NS: Final = 30_000
 
-#: The time of a turn that emits a batch of columns, as small batches cost as much as larger ones.
-BATCH_TURN_NS: Final = 3_000_000
+#: The time of a slice that emits a batch of columns, as small batches cost as much as larger ones.
+BATCH_SLICE_NS: Final = 3_000_000
 
 #: The size at which batches of columns start.
 _FIRST_BATCH: Final = 64
@@ -31,7 +31,7 @@ _FIRST_BATCH: Final = 64
 #: little, so a busy machine would shrink them down to single records.
 _SMALL_BATCH: Final = 4096
 
-#: Small batches are halved only if a turn takes this long: then a function is slow.
+#: Small batches are halved only if a slice takes this long: then a function is slow.
 _SLOW_BATCH_NS: Final = 50_000_000
 
 #: Records of a batch of columns for each record that a step may emit.
@@ -49,7 +49,7 @@ def batch_limit(limit: int) -> int:
     """Return the most records that a step emits as batches of columns.
 
     A step that may emit only a few records, as after a pause for want of buffers, may still emit a
-    small batch: `BatchTurns` shrinks batches if even that takes long.
+    small batch: `AdaptiveBatches` shrinks batches if even that takes long.
 
     Args:
         limit: The most records that the step may emit one by one.
@@ -57,8 +57,8 @@ def batch_limit(limit: int) -> int:
     return max(_SMALL_BATCH, limit * _BATCH_RECORDS)
 
 
-class Turns:
-    """Emits the records of a step a few at a time: as many as should take a turn's time."""
+class AdaptiveEmission:
+    """Emits the records of a step a few at a time: as many as should take a slice's time."""
 
     def __init__(self) -> None:
         """Start with one record."""
@@ -85,10 +85,10 @@ class Turns:
 
     def _is_slow(self, elapsed_ns: int) -> bool:
         """Return whether fewer records should be emitted at a time."""
-        return elapsed_ns > TURN_NS
+        return elapsed_ns > SLICE_NS
 
 
-class BatchTurns(Turns):
+class AdaptiveBatches(AdaptiveEmission):
     """Emits the records of a step as batches of columns."""
 
     def __init__(self) -> None:
@@ -97,11 +97,11 @@ class BatchTurns(Turns):
         self._size = _FIRST_BATCH
 
     def _is_slow(self, elapsed_ns: int) -> bool:
-        limit_ns = BATCH_TURN_NS if self._size > _SMALL_BATCH else _SLOW_BATCH_NS
+        limit_ns = BATCH_SLICE_NS if self._size > _SMALL_BATCH else _SLOW_BATCH_NS
         return elapsed_ns > limit_ns
 
 
-class MergingTurns(Turns):
+class AdaptiveMerging(AdaptiveEmission):
     """Emits batches of a table's rows, as many merged into one as a step has time for."""
 
     def _is_slow(self, elapsed_ns: int) -> bool:
