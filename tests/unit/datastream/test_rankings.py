@@ -13,6 +13,7 @@ import pytest
 from penstock.common import Duration, Time, Types
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
+from penstock.datastream import OutputTag
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     TumblingEventTimeWindows,
@@ -149,6 +150,34 @@ def test_windows_emit_their_first_records():
     assert sorted(run(build, values, restarts=[10]), key=repr) == sorted(expected, key=repr)
 
 
+@pytest.mark.parametrize("restarts", [[], [1], [2], [3]])
+def test_windows_emit_their_first_records_again_for_a_late_one(restarts):
+    """Within the allowed lateness; after that, late records go to the side output."""
+    late = OutputTag("late", BID)
+    found, restored = {"top": [], "last": [], "late": []}, None
+    steps = [[(5, 1), (7, 2)], [(12, 3)], [(9, 4)], [(6, 5)]]
+    passed = [3, 10, 17, 18]
+    for start, end in itertools.pairwise([0, *restarts, len(steps)]):
+        harness = PipelineTestHarness()
+        windows = harness.source("in", BID).key_by("item")
+        windows = windows.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        windows = windows.allowed_lateness(8).side_output_late_data(late)
+        top = windows.top_n(2, "price")
+        harness.sink("top", top)
+        harness.sink("last", windows.deduplicate("last"))
+        harness.sink("late", top.get_side_output(late))
+        harness.open(restored)
+        for events, watermark in zip(steps[start:end], passed[start:end], strict=True):
+            for price, at in events:
+                harness.process_element("in", Bid("a", price, at), at)
+            harness.process_watermark("in", watermark)
+        restored = harness.snapshot(1) if end < len(steps) else None
+        for name, prices in found.items():
+            prices += [bid.price for bid in harness.values(name)]
+        harness.close()
+    assert found == {"top": [12, 7, 12, 9], "last": [12, 9], "late": [6]}
+
+
 def test_windows_over_all_records_emit_their_first_records():
     values = bids(3, 20)
     minute = TumblingEventTimeWindows.of(Time.minutes(1))
@@ -182,7 +211,8 @@ def test_the_last_record_of_a_key_replaces_the_one_before():
     kinds = Counter(change.get_row_kind() for change in changes)
     assert kinds[RowKind.INSERT] == len(last)
     assert kinds[RowKind.UPDATE_BEFORE] == kinds[RowKind.UPDATE_AFTER] == 60 - len(last)
-    final = run(lambda s: s.key_by("item").deduplicate("last", results="final"), values)
+    build = lambda s: s.key_by("item").deduplicate("last", results="final")  # noqa: E731
+    final = run(build, values, restarts=[1, 30])
     assert sorted(final, key=repr) == sorted(last.values(), key=repr)
 
 
@@ -190,7 +220,8 @@ def test_the_last_record_of_a_key_replaces_the_one_before():
 def test_windows_emit_one_record(keep, expected):
     values = [Bid("a", 1, number) for number in range(40)]
     window = TumblingEventTimeWindows.of(Time.milliseconds(20))
-    found = run(lambda s: s.key_by("item").window(window).deduplicate(keep), values)
+    build = lambda s: s.key_by("item").window(window).deduplicate(keep)  # noqa: E731
+    found = run(build, values, restarts=[7, 27])
     assert [bid.number for bid in found] == expected
 
 
