@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.serialization.key_form import form_of
 from penstock.serialization.key_selection import part_of
-from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +114,7 @@ def key_of(identity: Any) -> Any:
     return identity
 
 
-class ExactType(Uncopied):
+class ExactType:
     """Recognises values that do not change when they are sent as a declared type."""
 
     def __init__(self, kind: type | None, bits: int, fields: tuple[ExactType, ...]) -> None:
@@ -161,7 +160,7 @@ class ExactType(Uncopied):
         return True
 
 
-class KeyConversion(Uncopied):
+class KeyConversion:
     """Converts keys to a declared type.
 
     Attributes:
@@ -199,7 +198,7 @@ def converted(convert: Callable[[Any], Any], key: Any) -> Any:
     return convert(key)
 
 
-class KeyReader(Uncopied):
+class KeyReader:
     """Computes the identities of the keys of records."""
 
     def __init__(
