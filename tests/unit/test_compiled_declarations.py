@@ -71,6 +71,17 @@ def test_assigned_attributes_are_declared(declarations):
             assert assigned(node) <= known, f"{node.name} in {declarations.name}"
 
 
+@pytest.mark.parametrize("declarations", DECLARATIONS, ids=lambda path: path.stem)
+def test_bases_are_declared(declarations):
+    """Cython refuses a base of an extension type that is a Python class."""
+    _, bases = declared(declarations.read_text())
+    for node in ast.parse(DECLARATIONS[declarations].read_text()).body:
+        if isinstance(node, ast.ClassDef) and node.name in bases:
+            written = [base.id for base in node.bases if isinstance(base, ast.Name)]
+            base = bases[node.name]
+            assert written == ([base] if base else []), f"{node.name} in {declarations.name}"
+
+
 def test_there_are_declarations():
     assert len(DECLARATIONS) > 10
 
