@@ -150,7 +150,7 @@ def test_windows_emit_their_first_records():
     assert sorted(run(build, values, restarts=[10]), key=repr) == sorted(expected, key=repr)
 
 
-@pytest.mark.parametrize("restarts", [[], [1], [2], [3]])
+@pytest.mark.parametrize("restarts", [[], [1], [2]])
 def test_windows_emit_their_first_records_again_for_a_late_one(restarts):
     """Within the allowed lateness; after that, late records go to the side output."""
     late = OutputTag("late", BID)
