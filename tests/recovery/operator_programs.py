@@ -16,6 +16,7 @@ from penstock.datastream.functions import (
     KeyedProcessFunction,
     ProcessJoinFunction,
 )
+from penstock.datastream.operators import OneInputStreamOperator
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 
@@ -117,6 +118,35 @@ def timers(stream):
 
 def expected_timers():
     return [(number % KEYS, number) for number in range(ELEMENTS)]
+
+
+# ---- operators of users ------------------------------------------------------------------------
+
+
+class LaterSums(OneInputStreamOperator):
+    """Emits each number with the sum of its key up to it, by timers; a namespace holds the sum."""
+
+    def open(self):
+        self.sums = self.get_runtime_context().get_state(ValueStateDescriptor("sum", Types.LONG()))
+
+    def process_element(self, value, timestamp):
+        total = (self.sums.value() or 0) + value
+        self.sums.update(total)
+        self.get_internal_timer_service().register_event_time_timer(total, timestamp + 500)
+
+    def on_event_time(self, timer):
+        self.output.collect((timer.key, timer.timestamp - 500, timer.namespace), timer.timestamp)
+
+
+def transform(stream):
+    return stream.key_by(key_of, Types.LONG()).transform("Later Sums", None, LaterSums())
+
+
+def expected_transform():
+    return [
+        (number % KEYS, number, sum(range(number % KEYS, number + 1, KEYS)))
+        for number in range(ELEMENTS)
+    ]
 
 
 # ---- broadcast ---------------------------------------------------------------------------------
@@ -334,6 +364,7 @@ KINDS = {
     "window": (windows, expected_windows),
     "sessions": (sessions, expected_sessions),
     "timer": (timers, expected_timers),
+    "transform": (transform, expected_transform),
     "broadcast": (broadcast, expected_broadcast),
     "async": (async_wait, expected_async_wait),
     "interval join": (interval_join, expected_interval_join),

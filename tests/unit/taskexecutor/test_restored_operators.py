@@ -12,6 +12,7 @@ from penstock.datastream.functions import (
     KeyedCoProcessFunction,
     ProcessJoinFunction,
 )
+from penstock.datastream.operators import OneInputStreamOperator
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -62,6 +63,24 @@ def ms(time):
     return Time.milliseconds(time)
 
 
+class Remembering(OneInputStreamOperator):
+    """A user's operator with a list and two timers for each record of a key."""
+
+    def open(self):
+        self.seen = self.get_runtime_context().get_list_state(
+            ListStateDescriptor("seen", Types.INT())
+        )
+
+    def process_element(self, value, timestamp):
+        self.seen.add(value[1])
+        timers = self.get_internal_timer_service()
+        for namespace, delay in (("soon", 1), (("later", value[1]), 4)):
+            timers.register_event_time_timer(namespace, timestamp + delay)
+
+    def on_event_time(self, timer):
+        self.output.collect((*timer, list(self.seen.get())), timer.timestamp)
+
+
 TEN = TumblingEventTimeWindows.of(ms(10))
 ONE_INPUT = {
     "sum": lambda: keyed().sum(1),
@@ -74,6 +93,7 @@ ONE_INPUT = {
     "trigger": lambda: windows(TEN).trigger(ContinuousEventTimeTrigger.of(ms(3))).reduce(add),
     "evictor": lambda: windows(TEN).evictor(CountEvictor.of(2)).reduce(add),
     "lateness": lambda: windows(TEN).allowed_lateness(5).reduce(add),
+    "transform": lambda: keyed().transform("Remembering", None, Remembering()),
 }
 ELEMENTS = [
     *((("a", 1), 1), (("b", 2), 2), (("a", 3), 4), 3, (("a", 4), 9), (("b", 5), 12), 8),
