@@ -14,10 +14,10 @@ from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import numbered
 from penstock.columns.key_columns import KeyColumns
 from penstock.columns.keyed_columns import Keyed
-from penstock.columns.numpy_values import numpy_values
 from penstock.columns.panes import pane_starts
 from penstock.columns.partial_folds import partial_columns
 from penstock.columns.partition import Partition
+from penstock.formats.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

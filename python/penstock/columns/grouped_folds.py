@@ -22,7 +22,7 @@ from penstock.columns.group_kernels import (
     is_integer,
     ordered,
 )
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

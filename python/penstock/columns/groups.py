@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.groups import spread
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch

@@ -29,6 +29,7 @@ from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import rows_of_columns
 from penstock.formats.arrow_types import BYTES, LISTS, arrow_type, type_of_arrow
+from penstock.formats.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,8 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 #: The range of the years from 1 to 9999, in microseconds since the epoch and in days.
 _MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _DAYS: Final = (-719_162, 2_932_896)
+#: NumPy's NaT, of which `tolist` makes None.
+_NOT_A_TIME: Final = -(2**63)
 
 _UNITS_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -152,7 +155,7 @@ def whole_numbers(column: Any, declared: TypeInformation) -> memoryview | None:
     if not is_whole or not pa.types.is_integer(column.type) or column.null_count:
         return None
     try:
-        return memoryview(column.cast(arrow_type(declared)).cast(pa.int64()).to_numpy())
+        return numpy_values(column.cast(arrow_type(declared)).cast(pa.int64())).data
     except pa.ArrowInvalid as error:
         raise ColumnMisfit(declared, f"its column is of {column.type}: {error}") from None
 
@@ -262,11 +265,12 @@ def _list_of(column: Any) -> list[Any]:
     import pyarrow.types as at
 
     kind = column.type
-    if column.null_count == 0 and (at.is_integer(kind) or at.is_floating(kind)):
-        column = column.to_numpy()
-        values: list[Any] = column.tolist()
-        return values
-    values = column.to_pylist()
+    is_number = at.is_integer(kind) or at.is_floating(kind)
+    values: list[Any]
+    if column.null_count == 0 and is_number:
+        values = numpy_values(column).tolist()
+    else:
+        values = column.to_pylist()
     return values
 
 
@@ -322,10 +326,9 @@ def _texts(column: Any, declared: TypeInformation) -> list[Any]:
 def _dates(column: Any, declared: TypeInformation) -> list[Any]:
     import pyarrow as pa
 
-    column = _cast(column, arrow_type(declared))
-    _check_years(column.cast(pa.int32()), *_DAYS)
-    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-    return values
+    days = _cast(column, arrow_type(declared)).cast(pa.int32())
+    _check_years(days, *_DAYS)
+    return _moments(days.cast(pa.int64()), "datetime64[D]")
 
 
 def _timestamps(column: Any, declared: TypeInformation) -> list[Any]:
@@ -346,8 +349,13 @@ def _timestamps(column: Any, declared: TypeInformation) -> list[Any]:
                 None if value is None else epoch + after(0, 0, value)
                 for value in micros.to_pylist()
             ]
-        return [epoch + after(0, 0, value) for value in micros.to_numpy().tolist()]
-    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return [epoch + after(0, 0, value) for value in numpy_values(micros).tolist()]
+    return _moments(micros, "datetime64[us]")
+
+
+def _moments(counts: Any, unit: str) -> list[Any]:
+    """Return 64-bit counts of a unit of NumPy since 1970 as dates or datetimes."""
+    values: list[Any] = numpy_values(counts.fill_null(_NOT_A_TIME)).view(unit).tolist()
     return values
 
 

@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,25 @@ CHECKS = {
         pa.array([1, None], pa.int64()), pa.scalar("a", pa.string()), pa.nulls(2).to_pylist()
         assert "pandas" not in sys.modules
         """,
+    "rows of columns": """
+        import datetime
+        import pyarrow as pa
+        from penstock.common.typeinfo import Types
+        from penstock.formats.arrow_columns import column_values, whole_numbers
+        day, moment = datetime.date(1969, 12, 31), datetime.datetime(1969, 12, 31, 23, 59, 59, 5)
+        zoned = moment.replace(tzinfo=datetime.UTC)
+        for values, kind, declared in (
+            ([1, 2], pa.int32(), Types.LONG()),
+            ([1.5, -0.0], pa.float64(), Types.DOUBLE()),
+            ([day, None], pa.date32(), Types.SQL_DATE()),
+            ([moment, None], pa.timestamp("us"), Types.SQL_TIMESTAMP()),
+            ([zoned], pa.timestamp("us", "UTC"), Types.SQL_TIMESTAMP()),
+        ):
+            column = pa.array([*values, values[0]], kind).slice(0, len(values))
+            assert column_values(column, declared) == values, declared
+        assert list(whole_numbers(pa.array([3, 4], pa.int8()), Types.LONG())) == [3, 4]
+        assert "pandas" not in sys.modules
+        """,
     "pandas afterwards": """
         import pyarrow as pa
         assert not pa.lib._pandas_api.have_pandas

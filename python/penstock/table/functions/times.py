@@ -235,7 +235,7 @@ def distinct_times(column: Any, unit_s: int) -> tuple[Any, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from penstock.columns.numpy_values import numpy_values
+    from penstock.formats.numpy_values import numpy_values
 
     per_s = _PER_S[column.type.unit]
     bounds = pc.min_max(column.view(pa.int64()))

@@ -5,7 +5,7 @@ of pandas.  The import takes hundreds of milliseconds.  In a worker, pyarrow fin
 the program imports it; then pyarrow looks again.
 
 This does not reach Arrow's C++ code, which imports pandas by itself for ``to_numpy`` and for values
-without a declared type; `penstock.columns.numpy_values` reads arrays without it.
+without a declared type; `penstock.formats.numpy_values` reads arrays without it.
 """
 
 from __future__ import annotations

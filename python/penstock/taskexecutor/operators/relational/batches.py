@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.types.arrow_types import arrow_array, arrow_type
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.group_kernels import MOST, NoKernelError
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.taskexecutor.operators.relational.batches import arrow_schema
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from penstock.columns.group_kernels import MOST, NoKernelError
 from penstock.columns.grouped_folds import counted_rows
 from penstock.columns.groups import Groups, numbered
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.table.functions import type_rules
 from penstock.table.functions.accumulator_choice import counts_distinct
 from penstock.table.functions.accumulators import Extreme

@@ -17,8 +17,8 @@ import pyarrow as pa
 from penstock import network
 from penstock.columns.groups import spread
 from penstock.columns.key_columns import json_hashes
-from penstock.columns.numpy_values import numpy_values
 from penstock.columns.partition import HashPartition
+from penstock.formats.numpy_values import numpy_values
 from penstock.graph.key_groups import key_group
 from penstock.taskexecutor.operators.relational.batches import (
     batch_of_bytes,

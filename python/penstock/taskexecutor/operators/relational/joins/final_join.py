@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import numbered, spread
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.expressions import columns_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.groups import Groups, numbered, spread
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.taskexecutor.operators.relational.batches import (
     LEAST_ROWS,
     rows_of,

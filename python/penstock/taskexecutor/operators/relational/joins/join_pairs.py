@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.expressions import columns_of
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import Groups, numbered
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.table.types import LocalZonedTimestampType
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator

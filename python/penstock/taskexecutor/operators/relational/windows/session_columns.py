@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.arrow_groups import grouped
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.table import types
 from penstock.table.types.arrow_types import arrow_type
 from penstock.taskexecutor.operators.relational.aggregates.partial_aggregates import argument_of

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import spread
-from penstock.columns.numpy_values import numpy_values
+from penstock.formats.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
 from penstock.taskexecutor.operators.relational.batches import (
     arrow_schema,

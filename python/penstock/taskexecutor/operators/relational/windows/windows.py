@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import spread
-from penstock.columns.numpy_values import numpy_values
 from penstock.columns.panes import sliding_windows, tumbling_starts
+from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.nodes import ADDED, INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls

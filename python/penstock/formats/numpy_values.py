@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -16,6 +14,8 @@ def numpy_values(array: Any) -> NDArray[Any]:
     It shares the memory, except for booleans.  Arrow's ``to_numpy`` imports pandas, which takes
     hundreds of milliseconds.
     """
+    # Formats are imported without the extra `columns`, too.
+    import numpy as np
     from pyarrow import types
 
     kind, size, offset = array.type, len(array), array.offset
