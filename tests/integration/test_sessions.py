@@ -449,7 +449,9 @@ def test_a_wrong_token_is_refused(session, monkeypatch):
     monkeypatch.setenv("PENSTOCK_SESSION_TOKEN", "x" * 32)
     env = session.environment(**{"penstock.session": f"127.0.0.1:{session.port}"})
     env.from_collection([1]).print()
-    with pytest.raises(ConfigurationError, match="does not accept this token"):
+    with pytest.raises(
+        ConfigurationError, match=r"does not accept this token.*; set PENSTOCK_SESSION_TOKEN"
+    ):
         env.execute()
     address = ("127.0.0.1", session.port)
     host = TaskExecutorHost(lambda: address, ControlCredentials.of_session(b"x" * 32), 1)

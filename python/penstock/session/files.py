@@ -200,7 +200,8 @@ def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> S
         if own is not None:
             return own
         raise ConfigurationError(
-            f"the session at {host}:{port} asks for its token: set {TOKEN_VARIABLE}"
+            f"the session at {host}:{port} asks for its token: set {TOKEN_VARIABLE}, or pass it "
+            "as the argument token"
         )
     return SessionAddress(f"{host}:{port}", host, port, check_token(token, TOKEN_VARIABLE))
 

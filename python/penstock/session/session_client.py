@@ -15,6 +15,7 @@ from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.host_messages import own_versions
 from penstock.rpc.message import encode_message
 from penstock.rpc.messages import CODE_CHUNK_BYTES
+from penstock.session.files import TOKEN_VARIABLE
 from penstock.session.keeping_alive import keep_alive
 
 if TYPE_CHECKING:
@@ -49,16 +50,19 @@ class SessionClient:
         self.is_lost = False
         address = (session.host, session.port)
         where = f"{session.host}:{session.port}"
+        called = "" if session.name == where else f"{session.name} "
         try:
             self._socket = dial(address, session.credentials, messages.ROLE_CLIENT, DIAL_TIMEOUT_S)
         except AuthenticationError as error:
             raise ConfigurationError(
-                f"the session {session.name} at {where} and this program do not trust each other: "
-                f"{error}"
+                f"the session {called}at {where} and this program do not trust each other: "
+                f"{error}; set {TOKEN_VARIABLE} to the session's token, or pass it as the argument "
+                "token"
             ) from error
         except OSError as error:
             raise ConfigurationError(
-                f"the session {session.name} does not answer at {where}: {error}"
+                f"the session {called}does not answer at {where}: {error}; check that its "
+                "jobmanager runs there"
             ) from error
         self._decoder = messages.to_client_decoder()
         keep_alive(self._socket)

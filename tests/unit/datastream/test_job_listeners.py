@@ -1,5 +1,7 @@
 """Listeners are notified of submissions and ends; a gateway stands in for the target."""
 
+import socket
+
 import pytest
 from penstock.common import Configuration, JobListener, Types
 from penstock.common.job_client import JobClient
@@ -112,3 +114,18 @@ def test_local_and_remote_environments_have_their_targets():
     assert "[::1]:8081" in remote.get_configuration().to_dict().values()
     with pytest.raises(ConfigurationError):
         StreamExecutionEnvironment.create_local_environment(0)
+
+
+def test_a_remote_environment_says_that_no_session_answers(monkeypatch):
+    monkeypatch.delenv("PENSTOCK_SESSION_TOKEN", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    env = StreamExecutionEnvironment.create_remote_environment("127.0.0.1", port, token="t" * 32)
+    env.from_collection([1], Types.INT()).print()
+    message = rf"the session does not answer at 127\.0\.0\.1:{port}: .* refused; check that"
+    with pytest.raises(ConfigurationError, match=message):
+        env.execute()
+    unknown = StreamExecutionEnvironment.create_remote_environment("nowhere.invalid", 6123)
+    unknown.from_collection([1], Types.INT()).print()
+    with pytest.raises(ConfigurationError, match="asks for its token: set PENSTOCK_SESSION_TOKEN"):
+        unknown.execute()
