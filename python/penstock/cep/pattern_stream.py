@@ -8,6 +8,7 @@ from penstock.cep.compilation import compile_pattern
 from penstock.cep.functions import PatternProcessFunction, TimedOutPartialMatchHandler
 from penstock.cep.pattern import Pattern
 from penstock.common.calls.missing_methods import MissingMethods
+from penstock.common.time import Duration, Time
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.datastream.data_stream.type_arguments import type_argument
@@ -82,6 +83,7 @@ class PatternStream(MissingMethods, Generic[T]):
         self._comparator = comparator
         self._is_event_time = True
         self._late_tag: OutputTag | None = None
+        self._ttl_ms = 0
 
     def in_processing_time(self) -> PatternStream[T]:
         """Process records as they arrive, by processing time."""
@@ -104,6 +106,22 @@ class PatternStream(MissingMethods, Generic[T]):
                 f"side_output_late_data takes an OutputTag, got {output_tag!r}"
             )
         self._late_tag = output_tag
+        return self
+
+    def with_ttl(self, ttl: Duration | Time) -> PatternStream[T]:
+        """Drop the partial matches of a key that gets no record for a processing time.
+
+        They do not time out: only ``within`` passes partial matches to functions.
+
+        Raises:
+            InvalidProgramError: The argument is not a positive duration.
+        """
+        given: Any = ttl
+        if not isinstance(given, Duration | Time) or given.to_millis() <= 0:
+            raise InvalidProgramError(
+                f"with_ttl takes a Duration or a Time of at least one millisecond, got {ttl!r}"
+            )
+        self._ttl_ms = ttl.to_millis()
         return self
 
     def process(
@@ -132,6 +150,7 @@ class PatternStream(MissingMethods, Generic[T]):
             is_event_time=self._is_event_time,
             comparator=self._comparator,
             late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+            ttl_ms=self._ttl_ms,
         )
         matches = source._typed_one_input(
             shipped(descriptor, "CEP process"), "Pattern", type_argument(output_type, "process")

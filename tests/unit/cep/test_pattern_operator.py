@@ -281,6 +281,85 @@ def test_nothing_is_kept_of_keys_without_partial_matches():
         assert len(operator.waiting) == 0
 
 
+def expiring(found):
+    return found.with_ttl(Duration.of_millis(100))
+
+
+def entries_of(harness, *tables):
+    [operator] = [one for one in harness._opened().operators if hasattr(one, "entries")]
+    return tuple(len(getattr(operator, table)) for table in tables)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_partial_matches_of_silent_keys_expire_also_after_a_restore(backend):
+    pattern = Pattern.begin("a").where(kind("o")).followed_by("b").where(kind("p"))
+    with harness_of(pattern, backend, change=expiring) as harness:
+        harness.set_processing_time(0)
+        send(harness, ("k", "o", 1), ("l", "o", 2), ("m", "x", 2))
+        harness.process_watermark("in", 5)
+        harness.set_processing_time(60)
+        send(harness, ("l", "x", 6))
+        harness.process_watermark("in", 10)
+        harness.set_processing_time(99)
+        assert entries_of(harness, "entries", "touched") == (2, 2)
+        snapshot = harness.snapshot(1)
+    restored = harness_of(pattern, backend, change=expiring)
+    restored.open(snapshot)
+    restored.set_processing_time(100)
+    # The key with a later record lives as long after that.
+    send(restored, ("k", "p", 11), ("l", "p", 11), ("l", "o", 12))
+    restored.process_watermark("in", 20)
+    assert restored.values("out") == [("a=2 b=11", 11)]
+    restored.set_processing_time(199)
+    assert entries_of(restored, "entries", "touched") == (1, 1)
+    restored.set_processing_time(200)
+    assert entries_of(restored, "entries", "touched", "waiting") == (0, 0, 0)
+    # Expired partial matches do not time out.
+    assert restored.values("ended") == []
+    restored.close()
+
+
+@pytest.mark.parametrize("changes", [(None, expiring), (expiring, None)])
+def test_a_time_to_live_may_be_set_and_removed_between_programs(changes):
+    pattern = Pattern.begin("a").where(kind("o")).followed_by("b").where(kind("p"))
+    with harness_of(pattern, change=changes[0]) as harness:
+        harness.set_processing_time(0)
+        send(harness, ("k", "o", 1), ("l", "o", 2))
+        harness.process_watermark("in", 5)
+        snapshot = harness.snapshot(1)
+    restored = harness_of(pattern, change=changes[1])
+    restored.open(snapshot)
+    restored.set_processing_time(100)
+    send(restored, ("k", "p", 6))
+    restored.process_watermark("in", 10)
+    assert restored.values("out") == [("a=1 b=6", 6)]
+    send(restored, ("l", "x", 11))
+    restored.process_watermark("in", 20)
+    restored.set_processing_time(200)
+    assert entries_of(restored, "entries") == ((0,) if changes[1] else (1,))
+    restored.close()
+
+
+def test_a_time_to_live_counts_in_processing_time_too():
+    with harness_of(
+        Pattern.begin("a").where(kind("o")).followed_by("b").where(kind("p")),
+        change=lambda found: expiring(found.in_processing_time()),
+    ) as harness:
+        for now, event in ((0, ("k", "o", 1)), (50, ("k", "x", 2)), (149, ("k", "x", 3))):
+            harness.set_processing_time(now)
+            harness.process_element("in", event)
+        assert entries_of(harness, "entries") == (1,)
+        harness.set_processing_time(249)
+        assert entries_of(harness, "entries", "touched") == (0, 0)
+
+
+@pytest.mark.parametrize("ttl", [0, 100, Time.milliseconds(0), None])
+def test_a_time_to_live_is_a_positive_duration(ttl):
+    stream = PipelineTestHarness().source("in", EVENT)
+    with pytest.raises(InvalidProgramError, match="with_ttl"):
+        CEP.pattern(stream, order_and_pay()).with_ttl(ttl)
+
+
 def test_conditions_are_functions_objects_and_expressions():
     class Simple(SimpleCondition):
         def filter(self, value):

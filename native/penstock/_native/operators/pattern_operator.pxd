@@ -28,6 +28,7 @@ cdef class PatternOperator(FunctionOperator):
     cdef Context state
     cdef readonly Map entries
     cdef readonly Map waiting
+    cdef readonly Map touched
     cdef object now
     cdef object tag_class
     cdef bint is_event_time
@@ -36,6 +37,7 @@ cdef class PatternOperator(FunctionOperator):
     cdef str late_tag
     cdef object late_records_dropped
     cdef object copier
+    cdef long long ttl_ms
     cdef object process_timed_out
     cdef InternalTimerService timers
     cdef MatchTimes times
@@ -52,6 +54,8 @@ cdef class PatternOperator(FunctionOperator):
     cdef _process(self, object key, object value, long long timestamp)
     @cython.locals(waiting=dict, entry=list, is_kept=bint, values=list, time=object)
     cdef reach(self, object key, long long timestamp)
+    cdef _touch(self, object key, list entry)
+    cdef expire(self, object key, long long timestamp)
     cdef list _entry(self, object key)
     cdef _store(self, object key, list entry, bint is_kept)
     @cython.locals(matcher=PatternMatcher, found=list)

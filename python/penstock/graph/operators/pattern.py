@@ -94,9 +94,12 @@ class MatchPattern(FunctionDescriptor):
         comparator: Orders records of one timestamp; negative, 0 or positive as in ``cmp_to_key``.
             None keeps the order of arrival.
         late_tag: The id of the side output of late records, or None.
+        ttl_ms: The processing time without records after which the partial matches of a key are
+            dropped; 0 for never.
     """
 
     pattern: CompiledPattern
     is_event_time: bool = True
     comparator: Any = None
     late_tag: str | None = None
+    ttl_ms: int = 0

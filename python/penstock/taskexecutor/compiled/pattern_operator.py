@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.table import CopyOnWriteStateMap
 
 
+#: The namespace of the timers that check a time to live.
+_LIFETIME = "lifetime"
+
+
 class MatchTimes:
     """The context of match functions: one object for all of them."""
 
@@ -54,8 +58,11 @@ class PatternTimers(TimerTarget):
         """Process the waiting records of a key up to the watermark."""
         self.operator.reach(key, self.operator.timers.current_watermark)
 
-    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:  # noqa: ARG002
+    def on_processing_time(self, timestamp: int, key: object, namespace: object) -> None:
         """Process the waiting records of a key, and end partial matches."""
+        if namespace is not None:
+            self.operator.expire(key, timestamp)
+            return
         now = self.operator.now()
         # Records of the current millisecond may still arrive.
         self.operator.reach(key, now - 1 if self.operator.is_ordered else now)
@@ -76,6 +83,7 @@ class PatternOperator(FunctionOperator):
         state: Any,
         entries: CopyOnWriteStateMap,
         waiting: CopyOnWriteStateMap,
+        touched: CopyOnWriteStateMap | None,
         now: Callable[[], int],
         tag_class: Any,
         *,
@@ -84,6 +92,7 @@ class PatternOperator(FunctionOperator):
         late_tag: str | None,
         late_records_dropped: Any,
         copier: Any,
+        ttl_ms: int,
     ) -> None:
         """Create the operator; `use_timers` sets its timers.
 
@@ -94,6 +103,8 @@ class PatternOperator(FunctionOperator):
             state: The keyed state backend, whose ``current_key`` is set.
             entries: The entry of the matcher, by key.
             waiting: The waiting records by key, in a list for each timestamp.
+            touched: With a time to live, the processing time of a key's last record, in ms; each
+                key in it has a timer.
             now: Returns the processing time, in ms.
             tag_class: A pair that starts with an instance of it goes to a side output.
             is_event_time: Whether records are ordered by timestamp.
@@ -101,6 +112,8 @@ class PatternOperator(FunctionOperator):
             late_tag: The id of the side output of late records, or None.
             late_records_dropped: Counts late records without a side output.
             copier: Copies the records of matches; None if they are immutable.
+            ttl_ms: The processing time without records after which the partial matches of a key
+                are dropped; 0 for never.
         """
         FunctionOperator.__init__(self, user_function, user_function.process_match)
         self.matcher = matcher
@@ -108,6 +121,7 @@ class PatternOperator(FunctionOperator):
         self.state = state
         self.entries = entries
         self.waiting = waiting
+        self.touched: Any = touched
         self.now = now
         self.tag_class = tag_class
         self.is_event_time = is_event_time
@@ -116,6 +130,7 @@ class PatternOperator(FunctionOperator):
         self.late_tag = late_tag
         self.late_records_dropped = late_records_dropped
         self.copier = copier
+        self.ttl_ms = ttl_ms
         self.process_timed_out: Any = getattr(user_function, "process_timed_out_match", None)
         if self.process_timed_out is not None:
             matcher.timed_out = []
@@ -194,6 +209,8 @@ class PatternOperator(FunctionOperator):
         is_kept = entry is not self.unused
         self._advance(entry, timestamp)
         self._offer(entry, value, timestamp)
+        if self.ttl_ms > 0:
+            self._touch(key, entry)
         self._store(key, entry, is_kept)
 
     def reach(self, key: object, timestamp: int) -> None:
@@ -213,8 +230,35 @@ class PatternOperator(FunctionOperator):
                     self._offer(entry, value, time)
             if not waiting:
                 self.waiting.remove(key)
+            if self.ttl_ms > 0:
+                self._touch(key, entry)
         self._advance(entry, timestamp)
         self._store(key, entry, is_kept)
+
+    def _touch(self, key: object, entry: list[object]) -> None:
+        """Restart the time to live of a key that has partial matches."""
+        if self.matcher.is_unused(entry):
+            return
+        now = self.now()
+        if self.touched.get(key) is None:
+            self.timers.register_processing_time_timer(_LIFETIME, now + self.ttl_ms)
+        self.touched.put(key, now)
+
+    def expire(self, key: object, timestamp: int) -> None:
+        """Drop the partial matches of a key that had no record for the time to live."""
+        if self.ttl_ms == 0:
+            # The timer is from a snapshot of a program with a time to live.
+            return
+        touched = self.touched.get(key)
+        if touched is None:
+            return
+        end = touched + self.ttl_ms
+        if end > timestamp:
+            self.timers.register_processing_time_timer(_LIFETIME, end)
+            return
+        self.touched.remove(key)
+        if self.entries.get(key) is not None:
+            self.entries.remove(key)
 
     def _entry(self, key: object) -> list[Any]:
         """Return the matches of a key, or `unused` if the state has none."""

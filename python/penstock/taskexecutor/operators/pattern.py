@@ -59,6 +59,7 @@ def create_pattern(context: OperatorContext, descriptor: operators.MatchPattern)
     types = context.config.input_types[:1]
     now = context.processing_time.now
     compare = descriptor.comparator
+    is_expiring = descriptor.ttl_ms > 0
     operator = PatternOperator(
         descriptor.function,
         create_matcher(
@@ -70,6 +71,7 @@ def create_pattern(context: OperatorContext, descriptor: operators.MatchPattern)
         context.keyed_state,
         context.keyed_state.table("matches", "value").map(None),
         context.keyed_state.table("waiting", "value").map(None),
+        context.keyed_state.table("touched", "value").map(None) if is_expiring else None,
         now,
         OutputTag,
         is_event_time=descriptor.is_event_time,
@@ -77,6 +79,7 @@ def create_pattern(context: OperatorContext, descriptor: operators.MatchPattern)
         late_tag=descriptor.late_tag,
         late_records_dropped=context.metric_group().counter("numLateRecordsDropped"),
         copier=context.isolation.copier("matches", *types),
+        ttl_ms=descriptor.ttl_ms,
     )
     operator.use_timers(context.timer_service(PatternTimers(operator)))
     return operator
