@@ -360,6 +360,7 @@ def test_producer_with_a_wrong_token(consumer, producer):
     assert_all_returned(consumer)
 
 
+ANOTHER_VERSION = "does the peer run another version of penstock?"
 GARBAGE = {
     "wrong magic": bytes(64),
     "unknown id": wire.frame(99, b""),
@@ -380,8 +381,11 @@ def test_garbage_fails_the_channels(consumer, producer, name):
     with producer.accept() as peer:
         peer.receive()
         peer.socket.sendall(GARBAGE[name])
-        with pytest.raises(NetworkError):
+        with pytest.raises(
+            NetworkError, match=rf"with '?127\.0\.0\.1:{producer.address[1]}"
+        ) as caught:
             gate.next_buffer(PATIENCE_MS)
+        assert (ANOTHER_VERSION in str(caught.value)) == (name in ("wrong magic", "unknown id"))
         assert peer.is_closed_by_peer()
     gate.close()
     assert_all_returned(consumer)

@@ -296,7 +296,12 @@ impl IoThread {
                 if !channels.is_empty() {
                     log::warn!("connection to {peer} ended: {error}");
                 }
-                channels.fail(error);
+                match error {
+                    Error::CorruptStream(text) => channels.fail(&Error::CorruptStream(format!(
+                        "{text} (on the connection with {peer})"
+                    ))),
+                    error => channels.fail(error),
+                }
             }
             Side::Server(readers) => {
                 // Closing this environment is not an error, whatever was in progress.

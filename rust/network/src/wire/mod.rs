@@ -85,11 +85,14 @@ impl FrameHeader {
         let magic = u32::from_be_bytes([m0, m1, m2, m3]);
         if magic != MAGIC {
             return Err(Error::CorruptStream(format!(
-                "wrong frame magic 0x{magic:08X}"
+                "no frame begins with the magic number 0x{magic:08x}; does the peer run another \
+                 version of penstock?"
             )));
         }
         if id > LAST_ID {
-            return Err(Error::CorruptStream(format!("unknown message id {id}")));
+            return Err(Error::CorruptStream(format!(
+                "no message has the id {id}; does the peer run another version of penstock?"
+            )));
         }
         let length = i32::from_be_bytes([l0, l1, l2, l3]);
         let limit = match id {

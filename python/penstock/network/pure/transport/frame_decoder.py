@@ -98,7 +98,10 @@ class FrameDecoder:
     def _take_frame_header(self, piece: memoryview | bytearray) -> None:
         length, magic, message_id = wire.FRAME_HEADER.unpack(piece)
         if magic != wire.MAGIC:
-            raise CorruptStreamError(f"no frame begins with the magic number {magic:#010x}")
+            raise CorruptStreamError(
+                f"no frame begins with the magic number {magic:#010x}; does the peer run another "
+                "version of penstock?"
+            )
         body = length - wire.FRAME_HEADER_BYTES
         if message_id == wire.BUFFER_RESPONSE:
             payload = length - wire.BUFFER_RESPONSE_HEADER_BYTES

@@ -365,7 +365,9 @@ def _decode(message_id: int, body: bytes) -> Message:
             return _decode_reference(body)
         case 14:
             return ReturnReferences(*_I32.unpack(body))
-    raise CorruptStreamError(f"no message has the id {message_id}")
+    raise CorruptStreamError(
+        f"no message has the id {message_id}; does the peer run another version of penstock?"
+    )
 
 
 def _expect_length(body: bytes, length: int) -> None:
