@@ -35,7 +35,7 @@ class NumberAsTime(TimestampAssigner):
         return value
 
 
-def numbers(fate, options):
+def numbers(fate, options, source=None):
     """Emit numbers with event time, in two subtasks that fail halfway."""
     configuration = Configuration.from_dict(
         {
@@ -50,7 +50,7 @@ def numbers(fate, options):
     env.set_parallelism(2)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberAsTime())
     return (
-        env.add_source(PacedNumbers(ELEMENTS), type_info=Types.LONG())
+        env.add_source(source or PacedNumbers(ELEMENTS), type_info=Types.LONG())
         .assign_timestamps_and_watermarks(strategy)
         .set_parallelism(1)
         .map(FailingOnTheWay(fate), Types.LONG())
