@@ -14,7 +14,7 @@ from support.rest_client import Client, FailsOnce, UntilMarked, environment
 pytestmark = pytest.mark.browser
 
 PATIENCE_MS = 60_000
-WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
+WIDTHS = {"desktop": (1280, 900), "wide": (1440, 900), "phone": (390, 844)}
 LONG_NAME = "GroupWindowAggregate(" + ", ".join(f"SUM(amount_{n})" for n in range(10)) + ")"
 
 
@@ -200,9 +200,10 @@ def test_the_state_of_a_key_is_looked_up(shown, watched):
     names = {v["name"]: v["id"] for v in client.get(f"/jobs/{job_id}")["vertices"]}
     of_state = next(id_ for name, id_ in names.items() if "Largest" in name)
     shown.go(f"/jobs/{job_id}/graph/{of_state}/state")
-    panel = shown.sees("Operator", ".lookup")
+    panel = shown.sees(r"States: \S+ \(", ".lookup")
+    state = shown.page.locator("#state-names option").first.get_attribute("value")
     panel.get_by_role("button", name="Look up").click()
-    state = shown.page.locator(".lookup td").first.inner_text()
+    assert shown.page.locator(".lookup td").first.inner_text() == state
     panel.locator("[data-lookup=state]").fill(state)
     panel.locator("[data-lookup=key]").fill("2")
     panel.get_by_role("button", name="Look up").click()
@@ -234,6 +235,17 @@ def test_checkpoints_with_the_times_of_each_subtask(shown):
 
 
 @pytest.mark.slow
+def test_chosen_metrics_are_charted(shown):
+    vertex(shown, "Fails").click()
+    shown.page.get_by_role("link", name="Metrics").click()
+    shown.page.get_by_label("Find a metric").fill("numRecordsOut")
+    shown.page.locator(".choose").first.click()
+    shown.page.get_by_label("Find a metric").fill("none of them")
+    shown.page.locator(".chart polyline").wait_for()
+    shown.sees(r"numRecordsOut.* between \d", ".chart")
+
+
+@pytest.mark.slow
 def test_failures_show_the_line_of_the_program(shown):
     shown.page.get_by_role("link", name=re.compile("Exceptions")).click()
     shown.sees("ArithmeticError: once & <only>", "h3")
@@ -246,6 +258,7 @@ def test_configuration_and_processes(shown):
     shown.page.get_by_role("link", name="Configuration").click()
     shown.sees("execution.checkpointing.interval.*3 s", "tr")
     shown.page.get_by_role("link", name="TaskExecutors").click()
+    shown.sees(r"\d+ %\s*[\d.]+ MiB", "tr")
     shown.page.locator("td a").first.click()
     shown.sees("Memory of the process.*MiB", ".tile")
     shown.sees(r"CPU of the process\d+ %of the machine's \d+ cores", ".tile")
@@ -269,21 +282,41 @@ TABLE_OF_VERTICES = """() => {
 }"""
 
 
+TABLE_OF_SUBTASKS = """() => {
+  const place = document.querySelector(".scroll[aria-label=Subtasks]");
+  return place.scrollWidth - place.clientWidth;
+}"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("size", WIDTHS)
+@pytest.mark.parametrize("size", ["wide", "phone"])
+def test_the_table_of_subtasks_fits(size, browser, watched):
+    """The panel shows every column; on a phone each subtask is a card of titled values."""
+    client, job_id = watched
+    page = Page(browser, client, size).open(f"/jobs/{job_id}")
+    page.page.locator(".vertex").first.wait_for()
+    page.page.locator(".vertex").nth(1).click()
+    page.sees("Started", ".side")
+    page.page.wait_for_function("document.querySelectorAll('.side .executor').length === 2")
+    assert page.page.evaluate(TABLE_OF_SUBTASKS) == 0
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["desktop", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_every_screen(size, scheme, browser, watched):
     """No element exceeds the page, and the page is dark if the system is.
 
-    On a desktop's screen the table of vertices shows all its columns; nowhere does a long name
-    take more than two lines of it.
+    The table of vertices shows all its columns, on a phone as a card of each vertex; nowhere does a
+    long name take more than two lines of it.
     """
     client, job_id = watched
     page = Page(browser, client, size, scheme).open(f"/jobs/{job_id}")
     page.page.locator(".vertex").first.wait_for()
     vertices = page.page.evaluate(TABLE_OF_VERTICES)
-    assert vertices["tallest"] < 70
-    assert size == "phone" or vertices["hidden"] == 0
+    assert vertices["tallest"] < (300 if size == "phone" else 70)
+    assert vertices["hidden"] == 0
     for where in ("graph", "checkpoints", "exceptions", "config"):
         page.go(f"/jobs/{job_id}/{where}")
         page.sees("Records from sources")

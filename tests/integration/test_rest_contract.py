@@ -38,6 +38,7 @@ TEXTS = ("/log", "/logs/{filename}")
 
 #: Fields beyond Flink's.
 BEYOND = {
+    "/taskmanagers": {"$.lost", "$.taskmanagers[].cpuLoad", "$.taskmanagers[].memoryUsed"},
     "/jobs/{jobid}/vertices/{vertexid}/backpressure": {"$.subtasks[].attempt-number"},
 }
 

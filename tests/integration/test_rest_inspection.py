@@ -1,8 +1,11 @@
 """Processes, in-flight data and changes in the REST interface."""
 
+import contextlib
 import http.client
 import json
 import logging
+import os
+import signal
 import threading
 
 import pytest
@@ -158,6 +161,41 @@ def test_logs_of_workers_and_driver(tmp_path):
     assert client.ask("/taskmanagers/nobody/log")[0] == 404
     end(job, tmp_path)
     assert not [h for h in logging.getLogger().handlers if type(h).__name__ == "DriverLog"]
+
+
+class DiesWhenTold(MapFunction):
+    def __init__(self, path):
+        self.path = path
+
+    def map(self, value):
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+
+def test_the_log_of_a_killed_worker_stays_readable(tmp_path):
+    restarts = {
+        "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "10 ms",
+    }  # fmt: skip
+    env = environment(**restarts)
+    stream = env.add_source(UntilMarked(tmp_path / "stop"), type_info=Types.LONG())
+    stream = stream.map(Speaks(tmp_path / "spoken"), Types.LONG())
+    stream.map(DiesWhenTold(tmp_path / "die"), Types.LONG()).print()
+    job = env.execute_async("dying")
+    client = Client.of_last_cluster()
+    killed = client.until("/taskmanagers", lambda found: found["taskmanagers"])["taskmanagers"][0]
+    path = f"/taskmanagers/{killed['id']}"
+    client.until(f"{path}/log", lambda text: b"out of apples" in text)
+    (tmp_path / "die").touch()
+    found = client.until("/taskmanagers", lambda found: found["lost"] and found["taskmanagers"])
+    assert found["lost"] == [killed["id"]]
+    assert killed["id"] not in {worker["id"] for worker in found["taskmanagers"]}
+    assert b"out of apples" in client.get(f"{path}/log")
+    assert client.get(f"{path}/logs/taskmanager.log") == client.get(f"{path}/log")
+    assert client.get(f"{path}/logs")["logs"][0]["size"] > 0
+    assert client.ask(path)[0] == 404
+    end(job, tmp_path)
 
 
 def events(client, job_id):

@@ -111,15 +111,23 @@ def workers(call: Call) -> Json:
     """Return all TaskExecutors, with their addresses, slots and memory.
 
     ``hardware`` and ``memoryConfiguration`` are in bytes, resources of slots in MiB; figures of a
-    JVM are 0.
+    JVM are 0.  ``cpuLoad`` is the process's share of the machine's cores, ``memoryUsed`` its
+    resident memory.  ``lost`` names former TaskExecutors whose logs can still be read.
     """
     metrics = call.gateway.metrics.workers()
-    return {
-        "taskmanagers": [
-            _worker(found, metrics.get(found.executor_id, NO_VALUES).flat(), call)
-            for found in call.cluster.workers
-        ]
-    }
+    registered = {found.executor_id for found in call.cluster.workers}
+    listed = []
+    for found in call.cluster.workers:
+        values = metrics.get(found.executor_id, NO_VALUES).flat()
+        listed.append(
+            {
+                **_worker(found, values, call),
+                "cpuLoad": values.get("Status.JVM.CPU.Load", 0),
+                "memoryUsed": values.get("Status.JVM.Memory.Heap.Used", 0),
+            }
+        )
+    lost = [name for name in call.gateway.logs.workers() if name not in registered]
+    return {"taskmanagers": listed, "lost": lost}
 
 
 def worker(call: Call) -> Json:

@@ -96,14 +96,14 @@ def worker_log(call: Call) -> Text:
     """Return the last MiB of a TaskExecutor's log, as plain text.
 
     ``since`` is a position in the log, as the header ``X-Log-Position`` returns it: then only later
-    lines are returned.
+    lines are returned.  The log of a lost TaskExecutor stays readable.
     """
-    return _log(call, call.gateway.logs.of(call.worker().executor_id))
+    return _log(call, _worker_tail(call))
 
 
 def worker_logs(call: Call) -> Json:
     """Return the name, size in bytes and last change of a TaskExecutor's only log."""
-    return _logs(WORKER_LOG, call.gateway.logs.of(call.worker().executor_id))
+    return _logs(WORKER_LOG, _worker_tail(call))
 
 
 def worker_log_named(call: Call) -> Text:
@@ -111,7 +111,7 @@ def worker_log_named(call: Call) -> Text:
 
     Any other name than ``taskmanager.log`` is answered with 404.
     """
-    call.worker()
+    _worker_tail(call)
     return _named(call, WORKER_LOG, worker_log)
 
 
@@ -122,6 +122,16 @@ def no_stdout(call: Call) -> Text:
     raise RestError(
         404, "standard output is not stored: workers write to that of the process that runs them"
     )
+
+
+def _worker_tail(call: Call) -> LogTail:
+    """Return the log of the TaskExecutor in the path, which may be lost.
+
+    Raises:
+        RestError: There is no such TaskExecutor, and no log of one.
+    """
+    logs = call.gateway.logs
+    return logs.of_worker(call.path["taskmanagerid"]) or logs.of(call.worker().executor_id)
 
 
 def _log(call: Call, tail: LogTail) -> Text:

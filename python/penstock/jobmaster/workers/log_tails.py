@@ -71,6 +71,16 @@ class LogTails:
                     del self._tails[oldest]
             return found
 
+    def of_worker(self, executor_id: str) -> LogTail | None:
+        """Return the log of a worker, also of a lost one; None if it has sent no line."""
+        with self._lock:
+            return self._tails.get(executor_id) if executor_id != DRIVER else None
+
+    def workers(self) -> list[str]:
+        """Return the ids of the workers that have sent a line, in the order of their first."""
+        with self._lock:
+            return [source for source in self._tails if source != DRIVER]
+
 
 class DriverLog(logging.Handler):
     """Stores what this process logs, without changing where other handlers send it."""

@@ -14,7 +14,8 @@ const HISTORY = 120, MAX_METRICS = 60, MAX_LOG = 400_000;
 const state = {
   route: null, live: null, broken: null, config: null,
   plans: new Map(), history: new Map(),
-  data: {}, values: [], metricValues: [], metricHistory: new Map(), log: { key: "", text: "", position: 0 },
+  data: {}, values: [], metricValues: [], metricHistory: new Map(), metricsChosen: new Set(),
+  log: { key: "", text: "", position: 0 },
   find: "", order: "flow", metricFind: "", flameKind: "full", flameFind: "", flame: null, peek: null,
   lookup: {},
 };
@@ -39,6 +40,8 @@ function navigated() {
     state.data = {};
     state.values = state.metricValues = [];
     state.metricHistory = new Map();
+    state.metricsChosen = new Set();
+    state.stateNames = null;
     state.peek = null;
     state.flame = null;
     state.lookup = {};
@@ -152,22 +155,40 @@ async function further(route, needs) {
     state.log = { key, position, text: ((since ? state.log.text : "") + text).slice(-MAX_LOG) };
   }
   if (state.data.metricNames) {
-    const names = state.data.metricNames.map((one) => one.id)
+    const found = state.data.metricNames.map((one) => one.id)
       .filter((name) => name.toLowerCase().includes(state.metricFind.toLowerCase()))
       .slice(0, MAX_METRICS);
+    const names = [...new Set([...found, ...state.metricsChosen])];
     const values = names.length
       ? await api.ask(`${needs.metricNames}?get=${names.map(encodeURIComponent).join(",")}`) : [];
     if (route !== state.route) return;
-    state.metricValues = values;
-    for (const { id, sum } of state.metricValues) {
+    state.metricValues = values.filter((one) => found.includes(one.id));
+    for (const { id, sum } of values) {
       state.metricHistory.set(id, [...(state.metricHistory.get(id) ?? []), sum].slice(-HISTORY));
     }
   }
   const [vertex, part] = route.rest;
+  const operator = document.querySelector("select[data-lookup=operator]")?.value;
+  if (route.tab === "graph" && part === "state" && operator
+      && state.stateNames?.operator !== operator) {
+    const named = await statesOf(route.job, operator);
+    if (route === state.route) state.stateNames = named;
+  }
   if (route.tab === "graph" && part === "flame") {
     const path = `/jobs/${route.job}/vertices/${vertex}/flamegraph?type=${state.flameKind}`;
     const flame = await api.ask(path);
     if (route === state.route) state.flame = { vertex, ...flame };
+  }
+}
+
+async function statesOf(job, operator) {
+  try {
+    const wish = new URLSearchParams({ operator, state: "", key: "" });
+    const { states } = await api.ask(`/jobs/${job}/state?${wish}`);
+    return { operator, states };
+  } catch (error) {
+    if (!(error instanceof api.Refused)) throw error;
+    return { operator, states: [], problem: error.message };
   }
 }
 
@@ -362,6 +383,10 @@ const ACTIONS = {
     render();
     load();
   },
+  "choose-metric"({ dataset: { name } }) {
+    if (!state.metricsChosen.delete(name)) state.metricsChosen.add(name);
+    render();
+  },
   "close-peek"() {
     state.peek = null;
     render();
@@ -398,6 +423,9 @@ function start() {
     if (name === "flameFind") flame?.find(state.flameFind);
     render();
     if (name === "metricFind") load();
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.dataset?.lookup === "operator") load();
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;

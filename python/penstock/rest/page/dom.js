@@ -106,6 +106,12 @@ export function time(ms) {
   return at.toDateString() === today.toDateString() ? clock : `${at.toLocaleDateString()} ${clock}`;
 }
 
+// The date and the time of day, also of today.
+export function date(ms) {
+  const at = new Date(ms);
+  return `${at.toLocaleDateString("sv-SE")} ${at.toLocaleTimeString("sv-SE")}`;
+}
+
 export function share(value) {
   return Number.isFinite(value) ? `${Math.round(100 * value)} %` : "–";
 }
@@ -137,16 +143,18 @@ export function short(text, limit) {
 }
 
 // A table; columns are [title, cell of a row, class].  Cells are texts or elements.
-export function table(columns, rows, { key, caption, empty = "Nothing yet.", attributes } = {}) {
+// With `cards`, a narrow screen shows each row as a card of titled values.
+export function table(columns, rows, { key, caption, empty = "Nothing yet.", attributes, cards } = {}) {
   if (rows.length === 0) return h("p", { class: "empty" }, empty);
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+  return h("div", { class: cards ? "scroll cards" : "scroll", tabindex: 0, role: "region", "aria-label": caption },
     h("table", {},
       caption && h("caption", { class: "unseen" }, caption),
       h("thead", {}, h("tr", {}, columns.map(([title, , kind]) =>
         h("th", { scope: "col", class: kind }, title)))),
       h("tbody", {}, rows.map((row, index) =>
         h("tr", { "data-key": key ? key(row) : index, ...(attributes?.(row) ?? {}) },
-          columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row, index))))))));
+          columns.map(([title, cell, kind]) =>
+            h("td", { class: kind, "data-title": cards ? title : null }, cell(row, index))))))));
 }
 
 export function badge(state) {

@@ -1,6 +1,6 @@
 // A job: its graph, its tabs and its actions.
 
-import { badge, bytes, count, duration, h, share, sparkline, table, time, vertexEventTime } from "./dom.js";
+import { badge, bytes, count, date, duration, h, share, sparkline, table, time, vertexEventTime } from "./dom.js";
 import { checkpoints } from "./checkpoints.js";
 import { heat } from "./graph.js";
 import { tile } from "./overview.js";
@@ -163,7 +163,7 @@ function vertices(state, job, plan) {
       ["Skew", (v) => v.skew === null ? "–" : `${Math.round(v.skew)} %`, "number"],
       ["Event time", (v) => h("span", { title: v["event-time-held"] || null },
         vertexEventTime(v, state.live.now) || "–")],
-    ], rows, { key: (v) => v.id, caption: "Vertices", empty: "No vertex name matches." }));
+    ], rows, { key: (v) => v.id, caption: "Vertices", cards: true, empty: "No vertex name matches." }));
 }
 
 function pick(from, names) {
@@ -185,9 +185,11 @@ function failure(entry) {
     h("h3", {}, lines.at(-1)),
     h("dl", { class: "facts" },
       fact("Repeated", labels.repeated),
-      fact("When", time(entry.timestamp)), fact("Task", entry.taskName),
+      fact("When", date(entry.timestamp)), fact("Task", entry.taskName),
       fact("Operator", labels.operator), fact("Created at", labels.location),
-      fact("TaskExecutor", entry.taskManagerId), fact("At", entry.endpoint)),
+      fact("TaskExecutor", entry.taskManagerId && h("a", {
+        href: `#/workers/${entry.taskManagerId}/log`, title: "Its log" }, entry.taskManagerId)),
+      fact("At", entry.endpoint)),
     h("pre", { class: "trace", tabindex: 0 }, lines.map((line) => h("span", {
       class: /^\s+File "/.test(line) ? "place" : /^\s{4}/.test(line) ? "source" : "" }, `${line}\n`))),
     entry.concurrentExceptions?.length > 0 && h("details", {},

@@ -45,10 +45,13 @@ function subtasks({ data, live }, id) {
   const number = (value) => Number.isFinite(value) ? share(value) : "–";
   const listed = table([
     ["#", (one) => one.subtask, "number"],
-    ["State", (one) => badge(one.status)],
-    ["Records", (one) => h("span", { class: "bar" },
+    ["State", (one) => [badge(one.status),
+      one.attempt > 0 && h("span", { class: "below" }, `attempt ${one.attempt + 1}`)]],
+    ["Records in, out", (one) => h("span", { class: "bar" },
       h("i", { style: { width: `${100 * records(one) / most}%` } }),
-      h("span", {}, count(records(one)))), "number"],
+      both(count(one.metrics["read-records"]), count(one.metrics["write-records"]))), "number"],
+    ["Bytes in, out", (one) => both(bytes(one.metrics["read-bytes"]),
+      bytes(one.metrics["write-bytes"])), "number"],
     ["Busy", (one) => number(shares.get(one.subtask)?.busyRatio), "number"],
     ["Back pressured", (one) => number(shares.get(one.subtask)?.ratio), "number"],
     ["Idle", (one) => number(shares.get(one.subtask)?.idleRatio), "number"],
@@ -57,17 +60,24 @@ function subtasks({ data, live }, id) {
       const none = mark === undefined || mark < -9e18;
       if (none) return mark !== undefined && figures["has-event-time"] ? eventTime(null) : "–";
       return eventTime(mark, live.now);
-    }],
-    ["Bytes in", (one) => bytes(one.metrics["read-bytes"]), "number"],
-    ["Bytes out", (one) => bytes(one.metrics["write-bytes"]), "number"],
-    ["Attempt", (one) => one.attempt + 1, "number"],
-    ["Started", (one) => time(one["start-time"])],
-    ["Duration", (one) => duration(one.duration), "number"],
+    }, "wrapped"],
+    ["Started, runs for", (one) => both(time(one["start-time"]), duration(one.duration)), "wrapped"],
     ["TaskExecutor", (one) => one["taskmanager-id"] === "(unassigned)" ? "–"
-      : h("a", { href: `#/workers/${one["taskmanager-id"]}` }, one["taskmanager-id"])],
-  ], found.subtasks, { key: (one) => one.subtask, caption: "Subtasks" });
+      : h("a", { class: "executor", href: `#/workers/${one["taskmanager-id"]}`,
+        title: one["taskmanager-id"] }, shortName(one["taskmanager-id"]))],
+  ], found.subtasks, { key: (one) => one.subtask, caption: "Subtasks", cards: true });
   return held ? h("div", {}, h("p", { role: "status" }, `Event time stands still: ${held}.`), listed)
     : listed;
+}
+
+// The end of an id, which tells TaskExecutors apart.
+function shortName(id) {
+  const name = id.replace(/^taskexecutor-/, "");
+  return name.length > 9 ? `…${name.slice(-8)}` : name;
+}
+
+function both(first, second) {
+  return [h("span", {}, first), h("span", { class: "below" }, second)];
 }
 
 function records(one) {
@@ -107,15 +117,20 @@ function inFull(ms) {
   return h("span", { class: "moment" }, moment(ms));
 }
 
-function metrics({ data, metricFind, metricValues, metricHistory }) {
+function metrics({ data, metricFind, metricValues, metricHistory, metricsChosen }) {
   if (!data.metricNames) return h("p", { class: "empty" }, "Loading …");
   const names = data.metricNames.map((one) => one.id);
   return h("div", {},
     h("div", { class: "section-head" },
       h("input", { type: "search", placeholder: `Find one of ${names.length} metrics`,
-        "aria-label": "Find a metric", "data-input": "metricFind" })),
+        "aria-label": "Find a metric", "data-input": "metricFind" }),
+      h("span", { class: "quiet" }, "Choose a metric to chart it.")),
+    [...metricsChosen].map((name) => chart(name, metricHistory.get(name) ?? [])),
     table([
-      ["Metric", (one) => h("code", {}, one.id)],
+      ["Metric", (one) => isTime(one) ? h("code", {}, one.id)
+        : h("button", { type: "button", class: "choose", "data-action": "choose-metric",
+          "data-name": one.id, "aria-pressed": String(metricsChosen.has(one.id)) },
+        h("code", {}, one.id))],
       ["Recent sums", (one) => !isTime(one)
         && sparkline(metricHistory.get(one.id) ?? [], `Recent sums of ${one.id}`)],
       ["Sum", (one) => isTime(one) ? "" : count(one.sum), "number"],
@@ -123,22 +138,38 @@ function metrics({ data, metricFind, metricValues, metricHistory }) {
       ["Max", (one) => isTime(one) ? inFull(one.max) : count(one.max), "number"],
       ["Mean", (one) => isTime(one) ? "" : count(one.avg), "number"],
       ["Skew", (one) => isTime(one) ? "" : `${Math.round(one.skew)} %`, "number"],
-    ], metricValues, { key: (one) => one.id, caption: "Metrics",
+    ], metricValues, { key: (one) => one.id, caption: "Metrics", cards: true,
       empty: metricFind ? "No metric matches." : "No values yet." }));
 }
 
+// The sums of a metric since it was shown, with their range.
+function chart(name, values) {
+  const known = values.filter(Number.isFinite);
+  return h("figure", { class: "chart", "data-key": name },
+    h("figcaption", {}, h("code", {}, name), " ", count(known.at(-1)),
+      h("span", { class: "quiet" },
+        ` between ${count(Math.min(...known))} and ${count(Math.max(...known))}`)),
+    sparkline(values, `Chart of ${name}`));
+}
+
 // The state of a key, requested from its task on demand.
-function keyedState({ lookup }, plan, id) {
+function keyedState({ lookup, stateNames }, plan, id) {
   const node = plan.nodes.find((one) => one.id === id);
   const operators = node.description.split("<br/>").filter(Boolean)
     .map((text) => text.replace(/^\+- /, ""));
   const found = lookup.vertex === id ? lookup.found : null;
-  const field = (name, label, hint) => h("label", {}, label, h("input", { type: "text",
-    "data-lookup": name, placeholder: hint, autocomplete: "off", spellcheck: "false" }));
+  const field = (name, label, hint, list) => h("label", {}, label, h("input", { type: "text",
+    "data-lookup": name, placeholder: hint, autocomplete: "off", spellcheck: "false", list }));
   return h("form", { class: "lookup" },
     h("label", {}, "Operator", h("select", { "data-lookup": "operator" },
       operators.map((name) => h("option", { value: name }, name)))),
-    field("state", "State", "its name; empty for a list"), field("key", "Key", "7, or (1, 'a')"),
+    stateNames && h("p", { class: "quiet" }, stateNames.problem ?? (stateNames.states.length
+      ? ["States: ", stateNames.states.map((one, index) =>
+        [index > 0 && ", ", h("code", {}, one.name), ` (${one.kind})`])]
+      : "The operator has no keyed state.")),
+    h("datalist", { id: "state-names" },
+      (stateNames?.states ?? []).map((one) => h("option", { value: one.name }))),
+    field("state", "State", "one of its states", "state-names"), field("key", "Key", "7, or (1, 'a')"),
     h("button", { type: "submit", class: "main", disabled: lookup.busy },
       lookup.busy ? "Loading …" : "Look up"),
     lookup.error && h("p", { class: "bad" }, lookup.error),

@@ -10,6 +10,7 @@ const CLUSTER_TABS = [["config", "Configuration"], ["metrics", "Metrics"], ["log
 export function needs({ page, id, tab }) {
   if (page === "workers" && !id) return { workers: "/taskmanagers" };
   const at = page === "workers" ? `/taskmanagers/${id}` : "/jobmanager";
+  if (tab === "log") return {};  // a lost TaskExecutor has nothing else
   const own = page === "workers"
     ? { worker: at, load: `${at}/metrics?get=Status.JVM.CPU.Load` } : {};
   if (tab === "threads") return { ...own, threads: `${at}/thread-dump` };
@@ -26,14 +27,18 @@ export function workers({ data, live }) {
       ["Id", (one) => h("a", { href: `#/workers/${one.id}` }, one.id)],
       ["Slots", (one) => `${one.freeSlots} of ${one.slotsNumber} free`, "number"],
       ["Tasks", (one) => one.assignedTasks, "number"],
+      ["CPU", (one) => share(one.cpuLoad), "number"],
+      ["Memory", (one) => bytes(one.memoryUsed), "number"],
       ["Cores", (one) => one.hardware.cpuCores, "number"],
       ["Machine memory", (one) => bytes(one.hardware.physicalMemory), "number"],
       ["Free", (one) => bytes(one.hardware.freeMemory), "number"],
       ["Buffers", (one) => bytes(one.memoryConfiguration.networkMemory), "number"],
       ["Last heartbeat", (one) => `${duration(Math.max(0, live.now - one.timeSinceLastHeartbeat))} ago`, "number"],
       ["Address", (one) => h("code", {}, one.path)],
-    ], data.workers.taskmanagers, { key: (one) => one.id, caption: "TaskExecutors",
-      empty: "No TaskExecutor is registered." }));
+    ], data.workers.taskmanagers, { key: (one) => one.id, caption: "TaskExecutors", cards: true,
+      empty: "No TaskExecutor is registered." }),
+    data.workers.lost.length > 0 && [h("h2", {}, "Logs of lost TaskExecutors"),
+      h("ul", {}, data.workers.lost.map((id) => h("li", {}, h("a", { href: `#/workers/${id}/log` }, id))))]);
 }
 
 export function worker(state) {
@@ -108,7 +113,7 @@ function process(state) {
       data.options, { key: (one) => one.key, caption: "Options" });
   }
   return table([["Metric", (one) => h("code", {}, one.id)], ["Value", (one) => exact(one.value), "number"]],
-    state.values, { key: (one) => one.id, caption: "Metrics", empty: "No values yet." });
+    state.values, { key: (one) => one.id, caption: "Metrics", cards: true, empty: "No values yet." });
 }
 
 function where(text) {
