@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -205,6 +205,14 @@ class _Link:
         self._forgotten: set[bytes] = set()
         self._closed = threading.Event()
         self._heartbeat: HeartbeatSender | None = None
+        self._handlers: dict[type[ToHost], Callable[[Any], None]] = {
+            HostAccepted: self._accepted,
+            HostRefused: self._refused,
+            EndHost: self._told_to_end,
+            StartWorker: self._start_worker,
+            KillWorkers: self._kill_workers,
+            ForgetJob: self._forget_job,
+        }
         sock = dial(address, host.credentials, ROLE_HOST, DIAL_TIMEOUT_S)
         self._connection = Connection(
             sock, to_host_decoder(), self._handle_all, self._lost, "jobmanager connection"
@@ -250,31 +258,32 @@ class _Link:
 
     def _handle_all(self, received: list[ToHost]) -> None:
         for message in received:
-            self._handle(message)
+            self._handlers[type(message)](message)
 
-    def _handle(self, message: ToHost) -> None:
-        if isinstance(message, HostAccepted):
-            self._accepted(message)
-        elif isinstance(message, HostRefused):
-            logger.error("the jobmanager refuses this taskexecutor: %s", message.reason)
-            self._end(EXIT_FAILED, message.reason)
-        elif isinstance(message, EndHost):
-            logger.info("this taskexecutor ends: %s", message.reason)
-            self._end(0, message.reason)
-        elif isinstance(message, StartWorker):
-            worker = _Worker(self, message)
-            with self._lock:
-                self._workers[message.executor_id] = worker
-            worker.start()
-        elif isinstance(message, KillWorkers):
-            with self._lock:
-                workers = [w for w in self._workers.values() if w.job_id == message.job_id]
-            for worker in workers:
-                worker.kill()
-        elif isinstance(message, ForgetJob):
-            with self._lock:
-                self._forgotten.add(message.job_id)
-            self._clean()
+    def _refused(self, message: HostRefused) -> None:
+        logger.error("the jobmanager refuses this taskexecutor: %s", message.reason)
+        self._end(EXIT_FAILED, message.reason)
+
+    def _told_to_end(self, message: EndHost) -> None:
+        logger.info("this taskexecutor ends: %s", message.reason)
+        self._end(0, message.reason)
+
+    def _start_worker(self, message: StartWorker) -> None:
+        worker = _Worker(self, message)
+        with self._lock:
+            self._workers[message.executor_id] = worker
+        worker.start()
+
+    def _kill_workers(self, message: KillWorkers) -> None:
+        with self._lock:
+            workers = [w for w in self._workers.values() if w.job_id == message.job_id]
+        for worker in workers:
+            worker.kill()
+
+    def _forget_job(self, message: ForgetJob) -> None:
+        with self._lock:
+            self._forgotten.add(message.job_id)
+        self._clean()
 
     def _end(self, code: int, reason: str) -> None:
         self.code, self.reason = code, reason

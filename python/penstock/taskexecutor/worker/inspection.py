@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.exception_deadline import described_in_time
 from penstock.errors import MessageTooLargeError
@@ -73,6 +73,13 @@ class Inspector:
         self._places = threading.BoundedSemaphore(MAX_AT_ONCE)
         self._closed = threading.Event()
         self._scans = OpenScans()
+        self._handlers: dict[type[Inspection], Callable[[Any], Inspected]] = {
+            DumpThreads: self._dump_threads,
+            SampleStacks: self._sample_stacks,
+            SampleRecords: self._sample_records,
+            LookUpState: self._look_up,
+            ReadState: self._read_state,
+        }
 
     def close(self) -> None:
         """End pending inspections soon."""
@@ -94,16 +101,7 @@ class Inspector:
 
     def _answer(self, request: Inspection) -> None:
         try:
-            if isinstance(request, DumpThreads):
-                answer = Inspected(request.request_id, threads=thread_stacks())
-            elif isinstance(request, SampleStacks):
-                answer = self._sample_stacks(request)
-            elif isinstance(request, LookUpState):
-                answer = self._look_up(request)
-            elif isinstance(request, ReadState):
-                answer = self._read_state(request)
-            else:
-                answer = self._sample_records(request)
+            answer = self._handlers[type(request)](request)
         except Exception as error:
             logger.exception("an inspection failed")
             answer = Inspected(request.request_id, error=described_in_time(error))
@@ -113,6 +111,9 @@ class Inspector:
             self._send(answer)
         except MessageTooLargeError as error:
             self._send(Inspected(request.request_id, error=str(error)))
+
+    def _dump_threads(self, request: DumpThreads) -> Inspected:
+        return Inspected(request.request_id, threads=thread_stacks())
 
     def _sample_stacks(self, request: SampleStacks) -> Inspected:
         found: Counter[tuple[tuple[str, ...], bool]] = Counter()
