@@ -12,7 +12,7 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options import cluster
 from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.taskexecutor.task.mailbox import Mailbox
-from penstock.taskexecutor.task.operator_context import OperatorContext
+from penstock.taskexecutor.task.operator_context import TaskOperatorContext
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
@@ -78,9 +78,9 @@ class VirtualTask:
             ),
         )
 
-    def create_context(self, config: OperatorConfig, position: int = 0) -> OperatorContext:
+    def create_context(self, config: OperatorConfig, position: int = 0) -> TaskOperatorContext:
         """Return the context of an operator at a position in the chain."""
-        return OperatorContext(
+        return TaskOperatorContext(
             config,
             self.environment,
             ExecutionConfig(Configuration.from_dict(self._settings)),

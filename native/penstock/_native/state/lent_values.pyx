@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from penstock._native.values.held_values cimport is_held, is_held_value
-from penstock._native.values.value_copies cimport never_changes
+from penstock._native.values.value_copies cimport ValueCopier, never_changes
 
 from penstock.taskexecutor.state.lent_values import MOST, PART, part_from_oldest
 
@@ -122,7 +122,7 @@ cdef class LentValues:
         for slot in list(self.held):
             if not is_held(self.held[slot], VALUE):
                 del self.held[slot]
-        part_from_oldest(self.held, len(self.held) - <Py_ssize_t>MOST)
+        part_from_oldest(self.held, len(self.held) - <Py_ssize_t>MOST, ValueCopier)
         self.limit = FEW + 2 * len(self.held)
 
     def hold(self):

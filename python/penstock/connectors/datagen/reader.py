@@ -23,7 +23,7 @@ from penstock.taskexecutor.task.fusion import Fusion
 
 if TYPE_CHECKING:
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_data_generator_source(

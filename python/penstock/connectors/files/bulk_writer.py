@@ -15,7 +15,7 @@ from penstock.formats.misfit import meant_for, note_place
 if TYPE_CHECKING:
     from penstock.common.serialization import BulkWriter
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class BulkFileSinkOperator(FileSinkOperator):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.connectors.files.part_file import PendingFile
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         StateSnapshotContext,
     )
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _STATE: Final = "files-to-compact"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
     from penstock.connectors.files.part_file import InProgressFile, PendingFile
-    from penstock.taskexecutor.task.task_environment import TaskEnvironment
+    from penstock.taskexecutor.compiled.operator_context import OperatorEnvironment
 
 
 class PartFolder(Protocol):
@@ -54,7 +54,7 @@ class PartFolder(Protocol):
         """Remove a part that will not be committed, unless a checkpoint holds it in progress."""
 
 
-def folder_of(base_path: str, environment: TaskEnvironment) -> PartFolder:
+def folder_of(base_path: str, environment: OperatorEnvironment) -> PartFolder:
     """Return the folder of a path or URL."""
     if urlsplit(base_path).scheme:
         return ObjectFolder(

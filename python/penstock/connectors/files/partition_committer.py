@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         StateInitializationContext,
         StateSnapshotContext,
     )
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _STATE: Final = "pending-partitions"
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from penstock.connectors.files.splits import Stores
     from penstock.formats.file_format import FileFormat
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 logger = logging.getLogger(__name__)

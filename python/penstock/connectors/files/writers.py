@@ -10,7 +10,7 @@ from penstock.connectors.files.writer import RowFileSinkOperator
 if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_file_sink(context: OperatorContext, descriptor: operators.FileSink) -> StreamOperator:

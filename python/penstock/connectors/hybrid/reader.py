@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.rpc.messages import FromCoordinator
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_hybrid_source(

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.compiled.value_copies import ValueCopier
 
 #: The timestamp of a record without one, and the watermark before the first one.
@@ -230,9 +235,9 @@ class StreamOperator(Input):
     def __init__(self) -> None:
         self.output: Output = None  # type: ignore[assignment]
         self.failed_with: BaseException | None = None
-        self.context: Any = None
+        self.context: OperatorContext = None  # type: ignore[assignment]
 
-    def setup(self, context: Any, output: Output) -> None:
+    def setup(self, context: OperatorContext, output: Output) -> None:
         """Set the operator's context and output; called once, before anything else."""
         self.context = context
         self.output = output
@@ -249,12 +254,8 @@ class StreamOperator(Input):
         """Return the receiver of input ``input_number``, counted from 0."""
         return self
 
-    def initialize_state(self, context: Any) -> None:
-        """Restore the operator's own state; state and timers of the backends are restored already.
-
-        Args:
-            context: A ``StateInitializationContext``.
-        """
+    def initialize_state(self, context: StateInitializationContext) -> None:
+        """Restore the operator's own state; that of the backends is restored already."""
 
     def open(self) -> None:
         """Prepare for records; downstream operators of the chain are open already."""
@@ -262,12 +263,8 @@ class StreamOperator(Input):
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Emit records before a checkpoint's barrier; upstream operators were called before."""
 
-    def snapshot_state(self, context: Any) -> None:
-        """Store state that is not in the backends yet; downstream operators were called before.
-
-        Args:
-            context: A ``StateSnapshotContext``.
-        """
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        """Store state outside of the backends; downstream operators were called before."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Handle a complete checkpoint, and all before it; notifications may be missing."""
@@ -435,7 +432,7 @@ class DiscardingOutput(Output):
         """Drop the marker."""
 
 
-def open_function(function: Any, context: Any) -> None:
+def open_function(function: Any, context: OperatorContext) -> None:
     """Open the function of an operator, if it has an ``open`` method.
 
     Args:
@@ -448,7 +445,7 @@ def open_function(function: Any, context: Any) -> None:
         opener(context.runtime_context)
 
 
-def close_function(function: Any, context: Any) -> None:
+def close_function(function: Any, context: OperatorContext) -> None:
     """Close a function that `open_function` opened; same arguments."""
     closer = getattr(function, "close", None)
     if closer is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _ATTEMPT_PREFIX_BYTES: Final = 16
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.datastream.functions.checkpointed import StateSnapshotContext
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 _FED_BACK: Final = ListStateDescriptor("feedback", Types.PICKLED_BYTE_ARRAY())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.aggregates.named import NamedAggregates
     from penstock.columns.column_batch import ColumnBatch
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: The keyed state: the tuple of a key's accumulators.
 _STATE = "_aggregates"

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         StateSnapshotContext,
     )
     from penstock.graph import operators
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.event_loop import Outcome
-    from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.time.processing_time import ProcessingTimeTimer
 
 

@@ -18,11 +18,11 @@ from penstock.taskexecutor.state.opened_states import OpenedStates
 from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
-    from penstock.datastream.state import MapStateDescriptor, StateDescriptor
+    from penstock.datastream.state import MapStateDescriptor
     from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.timerservice import TimerService
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_broadcast_process(
@@ -65,7 +65,7 @@ class _Times:
         return self._opened.view("broadcast", state_descriptor)
 
     @abstractmethod
-    def open_state(self, kind: str, descriptor: StateDescriptor) -> object:
+    def open_state(self, kind: str, descriptor: MapStateDescriptor) -> object:
         """Return a view of a broadcast state."""
 
     def timestamp(self) -> int:
@@ -74,7 +74,7 @@ class _Times:
 
     def current_processing_time(self) -> int:
         """Return the time of the machine's clock, in ms."""
-        return self.operator.context.processing_time.now()  # type: ignore[no-any-return]
+        return self.operator.context.processing_time.now()
 
     def current_watermark(self) -> int:
         """Return the current watermark, in ms."""
@@ -90,7 +90,7 @@ class BroadcastSideContext(
 ):
     """Context of the broadcast side: it may change the state."""
 
-    def open_state(self, kind: str, descriptor: StateDescriptor) -> object:
+    def open_state(self, kind: str, descriptor: MapStateDescriptor) -> object:
         """Open the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context
@@ -110,7 +110,7 @@ class ReadOnlySideContext(
 
     domain: TimeDomain
 
-    def open_state(self, kind: str, descriptor: StateDescriptor) -> object:
+    def open_state(self, kind: str, descriptor: MapStateDescriptor) -> object:
         """Open a read-only view of the state for `get_broadcast_state`."""
         del kind
         context = self.operator.context

@@ -8,7 +8,7 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, Input, 
 from penstock.taskexecutor.operators.sorted_input import BoundedInput, KeepingOperator
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: The key for the sorter, as records have none.
 _NO_KEY: Final = 0

@@ -13,7 +13,7 @@ from penstock.taskexecutor.operators.sorted_input import BoundedInput
 if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_with_broadcast_sets(
@@ -72,7 +72,7 @@ class BroadcastSetsOperator(RecordsLastOperator):
         """Release the records after the last set."""
         self.num_incomplete -= 1
         if self.num_incomplete == 0:
-            self.context.runtime_context.set_broadcast_variables(self.sets)
+            self.context.set_broadcast_variables(self.sets)
             self.inner.open()
             self.release()
 

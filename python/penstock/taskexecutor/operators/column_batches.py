@@ -12,7 +12,7 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
 
 if TYPE_CHECKING:
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Number of rows in a full batch.
 _BATCH_ROWS: Final = 8192

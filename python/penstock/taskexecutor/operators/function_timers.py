@@ -10,7 +10,7 @@ from penstock.taskexecutor.compiled import FunctionTimers, emit_results
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import Output, StreamOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class ResultEmitter:

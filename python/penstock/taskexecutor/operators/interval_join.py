@@ -12,7 +12,7 @@ from penstock.taskexecutor.operators.two_input import TwoInputOperator
 
 if TYPE_CHECKING:
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _LEFT, _RIGHT = 0, 1
 

@@ -18,7 +18,7 @@ from penstock.taskexecutor.compiled import FunctionOperator
 if TYPE_CHECKING:
     from penstock.columns.batch_fields import BatchFields
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Maximum number of single records that are gathered.
 _MOST_RECORDS: Final = 4096

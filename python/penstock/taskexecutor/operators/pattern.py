@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _ACTIONS: Final = {
     "take": pattern_automaton.TAKE,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock._native.operators.procedure import Procedure
     from penstock.expressions.bytecode import Types
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_process(context: OperatorContext, descriptor: operators.Process) -> StreamOperator:

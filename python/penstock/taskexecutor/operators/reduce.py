@@ -22,8 +22,8 @@ from penstock.taskexecutor.state.keyed_function import keyed_fold
 if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.state.table import CopyOnWriteStateMap
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 Fold = Callable[[Any, Any], Any]
 

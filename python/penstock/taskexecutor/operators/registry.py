@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.operators import OperatorDescriptor
     from penstock.taskexecutor.compiled import StreamOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _PACKAGE: Final = "penstock.taskexecutor."
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.datastream.functions.checkpointed import StateInitializationContext
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Kinds of keyed operators whose input is sorted by key; a reduction keeps one value for each key
 #: instead.

@@ -17,7 +17,7 @@ from penstock.taskexecutor.state.keyed_function import keyed
 
 if TYPE_CHECKING:
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_map(context: OperatorContext, descriptor: operators.Map) -> StreamOperator:

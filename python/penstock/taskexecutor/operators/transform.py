@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import InternalTimerService as TimerService
     from penstock.taskexecutor.compiled import StreamOperator as RuntimeOperator
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedStateBackend
-    from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.time.processing_time import (
         OperatorProcessingTime,
         ProcessingTimeTimer,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.datastream.functions.process import CoProcessFunction, KeyedCoProcessFunction
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_co_map(context: OperatorContext, descriptor: operators.CoMap) -> StreamOperator:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
     from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_watermarks(context: OperatorContext, descriptor: operators.Watermarks) -> StreamOperator:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from penstock.graph import operators
     from penstock.rpc.collect_client import CollectClient
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         StateSnapshotContext,
     )
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from penstock.errors import SerializationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _LISTS = (ListTypeInfo, PrimitiveArrayTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)
 

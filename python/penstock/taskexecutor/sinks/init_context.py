@@ -10,7 +10,7 @@ from penstock.connectors.writer_sink import WriterInitContext
 
 if TYPE_CHECKING:
     from penstock.metrics.metricbase import MetricGroup
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class SinkInitContext(WriterInitContext, CommitterInitContext):
@@ -39,7 +39,8 @@ class SinkInitContext(WriterInitContext, CommitterInitContext):
 
     def metric_group(self) -> MetricGroup:
         """Return the group in which metrics are registered."""
-        return self._context.runtime_context.get_metrics_group()
+        group: MetricGroup = self._context.runtime_context.get_metrics_group()
+        return group
 
     def get_configuration(self) -> Configuration:
         """Return the job's configuration."""

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph import operators
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.logs.printed_text import PrintedStream
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: Longest time that lines may stay in the stream's buffer, in ms.
 _FLUSH_AFTER_MS = 100

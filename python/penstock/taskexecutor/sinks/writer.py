@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         StateSnapshotContext,
     )
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: The name of the writers' state in checkpoints, as in Flink.
 WRITER_STATE = "writer_raw_states"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.common import watermark_strategy
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class AlignedReader:

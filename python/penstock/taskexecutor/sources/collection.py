@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def create_collection_source(

@@ -32,7 +32,7 @@ from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 if TYPE_CHECKING:
     from penstock.common.types import Row
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Rows built from columns at a time.
 _STEP_ROWS: Final = 4096

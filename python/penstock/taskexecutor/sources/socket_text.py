@@ -22,7 +22,7 @@ from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 
 if TYPE_CHECKING:
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from penstock.graph.operators import SourceDescriptor
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Records between two checks of the alignment's limit.
 _ALIGNED_STEP: Final = 64

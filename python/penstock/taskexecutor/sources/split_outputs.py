@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.common.watermark_generator import WatermarkGenerator
     from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.datastream.output_tag import OutputTag
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _MAIN: Final = None
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.metrics.metricbase import MetricGroup
     from penstock.rpc.messages import ToCoordinator
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.watermarks import WatermarkEmitter
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 #: Time after which a step stops polling: watermarks are emitted between two steps.
@@ -67,11 +67,11 @@ class _ReaderContext(SourceReaderContext):
 
     def get_index_of_subtask(self) -> int:
         """Return the reader's subtask, from 0."""
-        return self._source.context.environment.subtask  # type: ignore[no-any-return]
+        return self._source.context.environment.subtask
 
     def current_parallelism(self) -> int:
         """Return the parallelism of the source."""
-        return self._source.context.environment.parallelism  # type: ignore[no-any-return]
+        return self._source.context.environment.parallelism
 
     def metric_group(self) -> MetricGroup:
         """Return the group in which the reader registers its metrics."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         ListStateDescriptor,
         MapStateDescriptor,
     )
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class FunctionOperatorStateStore(OperatorStateStore):

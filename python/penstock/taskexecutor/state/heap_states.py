@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
-from penstock.network import key_of
+from penstock.runtime import load
 from penstock.taskexecutor.state.internal_state import InternalValue, InternalValues
 
 # Relative: compiled, these are the classes that the .pxd cimports.
@@ -24,8 +24,11 @@ from .lent_values import LentValues  # noqa: TID252
 from .map_iterators import ITEMS, KEYS, VALUES, MapIterator  # noqa: TID252
 
 if TYPE_CHECKING:
+    from penstock.serialization.pure.keys import key_of
     from penstock.taskexecutor.state.table import CopyOnWriteStateMap, StateTable
     from penstock.taskexecutor.state.type_check import ValueCheck
+else:
+    key_of = load("key_of")
 
 
 class NoKey:

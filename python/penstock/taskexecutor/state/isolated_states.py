@@ -16,7 +16,7 @@ from penstock.datastream.state import (
 
 if TYPE_CHECKING:
     from penstock.datastream.state import StateDescriptor
-    from penstock.taskexecutor.compiled import ValueCopier
+    from penstock.taskexecutor.compiled.value_copies import ValueCopier
 
 #: ``make(*types)`` returns the copier for values of declared types, or None if they are immutable.
 MakeCopier = Callable[..., "ValueCopier | None"]

@@ -10,7 +10,7 @@ from penstock.datastream.functions.function import Function
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def keyed(

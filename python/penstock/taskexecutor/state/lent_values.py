@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.taskexecutor.compiled.value_copies import never_changes
+from penstock.taskexecutor.compiled.value_copies import ValueCopier, never_changes
 from penstock.taskexecutor.copies.held_values import is_held
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
 #: Minimum number of noted values before a check of which ones are still held.
 _FEW: Final = 32
@@ -71,7 +71,7 @@ class LentValues:
         for slot in list(self._lent):
             if not is_held(self._lent[slot], _VALUE):
                 del self._lent[slot]
-        part_from_oldest(self._lent, len(self._lent) - MOST)
+        part_from_oldest(self._lent, len(self._lent) - MOST, ValueCopier)
         self._limit = _FEW + 2 * len(self._lent)
 
     def hold(self) -> None:
@@ -89,15 +89,18 @@ class LentValues:
         self._lent.clear()
 
 
-def part_from_oldest(lent: dict[tuple[Any, Any, Any], tuple[Any, ...]], number: int) -> None:
+def part_from_oldest(
+    lent: dict[tuple[Any, Any, Any], tuple[Any, ...]],
+    number: int,
+    create_copier: Callable[[str], ValueCopier],
+) -> None:
     """Store copies of the oldest values in their states; the holders keep the originals.
 
     Args:
         lent: The values, as in `LentValues`; those that are copied are removed.
         number: The number of the oldest ones.
+        create_copier: Creates a copier of the same runtime, given its name in messages.
     """
-    from penstock.taskexecutor.compiled import ValueCopier
-
     entries = set()
     for slot in list(lent)[: max(number, 0)]:
         state, contents, key, element, _ = lent.pop(slot)
@@ -105,7 +108,7 @@ def part_from_oldest(lent: dict[tuple[Any, Any, Any], tuple[Any, ...]], number: 
             if slot[:2] in entries:
                 continue
             entries.add(slot[:2])
-        copier = ValueCopier(f"the state {state.name!r} keeps")
+        copier = create_copier(f"the state {state.name!r} keeps")
         state.keep_copy(contents, key, element, copier.copied)
     # A state has copied all parts of these entries.
     for slot in [slot for slot, (*_, element, _) in lent.items() if element is PART]:

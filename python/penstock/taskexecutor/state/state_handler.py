@@ -11,7 +11,7 @@ from penstock.taskexecutor.state.function_state import InitializationContext, Sn
 if TYPE_CHECKING:
     from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedBase, LogBase
     from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import TaskOperatorContext
 
 
 class StreamOperatorStateHandler:
@@ -21,7 +21,7 @@ class StreamOperatorStateHandler:
         operator: The operator.
     """
 
-    def __init__(self, operator: StreamOperator, context: OperatorContext) -> None:
+    def __init__(self, operator: StreamOperator, context: TaskOperatorContext) -> None:
         """Handle the state of ``operator``, which is set up with ``context``."""
         self.operator = operator
         self._context = context

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.compiled import Input, StreamOperator
 from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
-from penstock.taskexecutor.task.operator_context import OperatorContext
+from penstock.taskexecutor.task.operator_context import TaskOperatorContext
 from penstock.user_location import OWN_FILES
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def waiting_operator(frame: FrameType | None) -> str:
     An asynchronous operator waits so while its queue is full: none of its user code is in the
     stack.
     """
-    while frame is not None and frame.f_code is not OperatorContext.run_until.__code__:
+    while frame is not None and frame.f_code is not TaskOperatorContext.run_until.__code__:
         frame = frame.f_back
     context = None if frame is None else frame.f_locals.get("self")
-    return context.name if isinstance(context, OperatorContext) else ""
+    return context.name if isinstance(context, TaskOperatorContext) else ""
 
 
 def _operator_at(frame: FrameType) -> StreamOperator | None:

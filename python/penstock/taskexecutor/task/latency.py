@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.taskexecutor.compiled import SourceOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import TaskOperatorContext
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
@@ -65,7 +65,9 @@ class LatencyHistogram(metricbase.Distribution):
 class LatencyTracking:
     """The histograms of one task, published with its metrics."""
 
-    def __init__(self, environment: TaskEnvironment, contexts: Sequence[OperatorContext]) -> None:
+    def __init__(
+        self, environment: TaskEnvironment, contexts: Sequence[TaskOperatorContext]
+    ) -> None:
         """Create the histograms of a chain.
 
         Args:

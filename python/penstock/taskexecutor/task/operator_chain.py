@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.latency import LatencyTracking
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import TaskOperatorContext
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _NOTHING_RESTORED: Final[Mapping[bytes, OperatorSnapshot]] = MappingProxyType({})
@@ -65,7 +65,7 @@ class OperatorChain:
         self,
         chain: ChainConfig,
         environment: TaskEnvironment,
-        create_context: Callable[[OperatorConfig, int], OperatorContext],
+        create_context: Callable[[OperatorConfig, int], TaskOperatorContext],
     ) -> None:
         """Create the operators tail first, so that each finds its targets ready.
 
@@ -358,7 +358,7 @@ class OperatorChain:
         return gate.combination.declared
 
     def _create_writer(
-        self, leaving: NetworkOutput, context: OperatorContext, exchanges: list[BatchExchange]
+        self, leaving: NetworkOutput, context: TaskOperatorContext, exchanges: list[BatchExchange]
     ) -> Output:
         partition = self._environment.partitions[leaving.partition]
         spec, declared = leaving.partitioner, cast("Any", leaving.type)
@@ -400,7 +400,7 @@ class OperatorChain:
 
     @staticmethod
     def _batch_exchange(
-        leaving: NetworkOutput, context: OperatorContext, writer: Any
+        leaving: NetworkOutput, context: TaskOperatorContext, writer: Any
     ) -> BatchExchange | None:
         """Return the writer of whole batches; None if the channel depends on each record."""
         spec, declared = leaving.partitioner, cast("Any", leaving.type)

@@ -66,7 +66,7 @@ def _no_receivers(event: Event) -> None:
     """Do nothing: an operator outside of a chain has no receivers of events."""
 
 
-class OperatorContext:
+class TaskOperatorContext:
     """The surroundings of one operator of one subtask.
 
     Attributes:
@@ -288,9 +288,9 @@ class OperatorContext:
         key_type = self._key_type
         return network.KeyReader(lambda key: key, -1, key_type.plain, key_type.convert)
 
-    def with_descriptor(self, descriptor: OperatorDescriptor) -> OperatorContext:
+    def with_descriptor(self, descriptor: OperatorDescriptor) -> TaskOperatorContext:
         """Return a context of the same operator for the part that ``descriptor`` describes."""
-        return OperatorContext(
+        return TaskOperatorContext(
             replace(self.config, descriptor=descriptor),
             self.environment,
             self.execution_config,
@@ -427,6 +427,10 @@ class OperatorContext:
         )
         self.timer_services.append(service)
         return service
+
+    def set_broadcast_variables(self, variables: dict[str, list[object]]) -> None:
+        """Set the complete broadcast sets of the operator, by name."""
+        self.runtime_context.set_broadcast_variables(variables)
 
     def end_key(self) -> None:
         """End event time for the keys processed so far, in BATCH mode."""

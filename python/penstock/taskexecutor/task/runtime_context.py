@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from penstock.taskexecutor.compiled import ValueCopier
     from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import TaskOperatorContext
 
 A = TypeVar("A")
 
@@ -46,7 +46,7 @@ A = TypeVar("A")
 class StreamingRuntimeContext(RuntimeContext):
     """The runtime context of one operator of one subtask."""
 
-    def __init__(self, operator: OperatorContext) -> None:
+    def __init__(self, operator: TaskOperatorContext) -> None:
         """Create the context of ``operator``."""
         self._operator = operator
         self._metrics: OperatorMetricGroup | None = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.state.heap import StateTable
     from penstock.taskexecutor.task.operator_chain import OperatorChain
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import TaskOperatorContext
 
 MAX_FOUND: Final = 100
 
@@ -63,7 +63,7 @@ class StateLookup:
         finally:
             self.done.set()
 
-    def _look_into(self, context: OperatorContext) -> None:
+    def _look_into(self, context: TaskOperatorContext) -> None:
         tables = context.keyed_state.tables
         self.states |= {name: table.kind for name, table in tables.items()}
         table = tables.get(self._state)
@@ -79,7 +79,7 @@ class StateLookup:
 
 
 def values_of_key(
-    context: OperatorContext, table: StateTable, key: object
+    context: TaskOperatorContext, table: StateTable, key: object
 ) -> Iterator[tuple[object, object]]:
     """Yield the namespaces and values of a key in a table of an operator."""
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.rpc.inspection_messages import ReadState
     from penstock.taskexecutor.task.operator_chain import OperatorChain
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import TaskOperatorContext
 
 STEP_ENTRIES: Final = 500
 """Entries that the task's thread reads before it continues with its records."""
@@ -86,7 +86,7 @@ class StateReading:
         finally:
             self.done.set()
 
-    def _read(self, context: OperatorContext) -> None:
+    def _read(self, context: TaskOperatorContext) -> None:
         tables = context.keyed_state.tables
         self.states = {name: table.kind for name, table in tables.items()}
         table = tables.get(self._request.state)

@@ -52,7 +52,7 @@ from penstock.taskexecutor.task.mailbox import (
     MailboxClosedError,
 )
 from penstock.taskexecutor.task.operator_chain import OperatorChain
-from penstock.taskexecutor.task.operator_context import OperatorContext
+from penstock.taskexecutor.task.operator_context import TaskOperatorContext
 from penstock.taskexecutor.task.rescaled_input import RescaledInput
 from penstock.taskexecutor.task.task_input import TaskInput
 from penstock.taskexecutor.task.task_metrics import (
@@ -362,8 +362,8 @@ class StreamTask:
         chain.flush()
         self._checkpoints.begin_end()
 
-    def _create_context(self, config: OperatorConfig, position: int) -> OperatorContext:
-        return OperatorContext(
+    def _create_context(self, config: OperatorConfig, position: int) -> TaskOperatorContext:
+        return TaskOperatorContext(
             config,
             self._environment,
             self._execution_config,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.values.instants import datetime_of
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
     from penstock.datastream.window.windows import TimeWindow
     from penstock.graph import operators
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Fewer rows of a window are emitted one by one.
 _FEWEST_ROWS: Final = 8

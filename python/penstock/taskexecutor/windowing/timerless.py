@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import Output
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.state.table import CopyOnWriteStateMap
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 #: Largest window size for C integers, in ms.

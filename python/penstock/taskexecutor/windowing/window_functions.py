@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.datastream.window.windows import Window
     from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: ``evaluate(key, window, elements)`` returns the results of the window.
 Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any]]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class CalcOperator(RelationalOperator):

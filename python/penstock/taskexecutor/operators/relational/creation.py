@@ -11,7 +11,7 @@ from penstock.taskexecutor.operators.relational.base import ExchangedBatches
 if TYPE_CHECKING:
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _PACKAGE: Final = "penstock.taskexecutor.operators.relational."
 

@@ -13,7 +13,7 @@ from penstock.taskexecutor.operators.relational.base import RelationalOperator
 from penstock.taskexecutor.operators.relational.change_pairs import differing
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class DropUpdateBeforeOperator(RelationalOperator):

@@ -18,7 +18,7 @@ from penstock.taskexecutor.operators.relational.batches import batch_bytes
 from penstock.taskexecutor.operators.relational.key_texts import key_column, key_texts
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class PartitionOperator(RelationalOperator):

@@ -12,7 +12,7 @@ from penstock.taskexecutor.operators.relational.batches import arrow_schema
 
 if TYPE_CHECKING:
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class ExpandOperator(RelationalOperator):

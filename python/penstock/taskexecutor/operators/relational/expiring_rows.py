@@ -13,8 +13,8 @@ from penstock.taskexecutor.state.time_to_live import Aged
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class KeyedRows(Protocol):

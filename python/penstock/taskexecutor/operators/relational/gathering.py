@@ -11,7 +11,7 @@ from penstock.taskexecutor.operators.relational.base import KeyedRelationalOpera
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class Gathering(StreamOperator):

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.match import MatchSpecification, Reference
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.compiled.pattern_matching import PartialMatch
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
 #: A matched row: the position of its element, and the row.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.expressions import AggregateCall, Frame, OrderItem
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
 _MILLISECOND = datetime.timedelta(milliseconds=1)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.table.types import DataType
     from penstock.table.udf.user_functions import FunctionContext
     from penstock.table.udf.wrappers import UserDefinedFunctionWrapper
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 def function_context(context: OperatorContext) -> FunctionContext:

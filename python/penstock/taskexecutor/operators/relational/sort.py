@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class SortOperator(KeyedRelationalOperator):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.columns.array_types import Integers
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Units of timestamps in a millisecond.
 _PER_MS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}

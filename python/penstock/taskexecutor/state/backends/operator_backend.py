@@ -21,7 +21,7 @@ from penstock.taskexecutor.state.snapshots.snapshot_contents import EncodedValue
 
 if TYPE_CHECKING:
     from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
-    from penstock.taskexecutor.compiled import ValueCopier
+    from penstock.taskexecutor.compiled.value_copies import ValueCopier
 
 
 logger = logging.getLogger(__name__)

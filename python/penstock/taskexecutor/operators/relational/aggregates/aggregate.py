@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: Rows of a batch that is emitted; much larger ones would not fit the memory of an exchange.
 _MOST_EMITTED: Final = 32_768

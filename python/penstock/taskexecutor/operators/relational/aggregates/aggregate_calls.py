@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.table.plan.expressions import AggregateCall
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.aggregates.distinct_values import Noted
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class AggregateCalls:

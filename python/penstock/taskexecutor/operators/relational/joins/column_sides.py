@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.joins.inner_join import Partners
     from penstock.taskexecutor.state.heap import StateTable
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
 

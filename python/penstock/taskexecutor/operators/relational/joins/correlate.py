@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import Expression
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class CorrelateOperator(RelationalOperator):

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.columns.array_types import Integers
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.joins.join_pairs import JoinPairs, NumberedRows
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
 N = TypeVar("N")

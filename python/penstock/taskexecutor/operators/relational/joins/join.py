@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.expressions import Expression
     from penstock.table.plan.nodes import JoinKind
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
 #: A row, its number of copies, and the number of its partners; with a time to live, also the time

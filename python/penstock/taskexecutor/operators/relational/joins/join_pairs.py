@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from penstock.columns.array_types import Booleans, Integers
     from penstock.table.plan.schema import Schema
     from penstock.table.types import DataType
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition
     from penstock.taskexecutor.operators.relational.joins.stored_rows import (
         SelectedRows,
         StoredRows,
     )
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
 

@@ -25,8 +25,8 @@ from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 if TYPE_CHECKING:
     from penstock.columns.array_types import Integers
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.ranks.replacements import GroupedBatch
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class DeduplicateOperator(GatheringOperator):

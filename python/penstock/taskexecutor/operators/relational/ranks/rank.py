@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.ranks.top_rows import Tops
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _Row = tuple[Any, ...]
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from penstock.columns.array_types import Integers
     from penstock.table.plan.schema import Schema
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.ordering import Rows
-    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class GroupedBatch(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.nodes import Window
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: The number of rows that wait at most.
 _MOST_ROWS: Final = 1 << 16

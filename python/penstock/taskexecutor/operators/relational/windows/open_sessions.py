@@ -10,7 +10,7 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: The start and the end in ms, and the content.
 _Session = tuple[Any, ...]

@@ -17,7 +17,7 @@ from penstock.taskexecutor.operators.relational.windows.windows import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class _Timers:

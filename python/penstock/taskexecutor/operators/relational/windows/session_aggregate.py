@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.table.plan.expressions import AggregateCall
     from penstock.table.plan.nodes import Window
     from penstock.table.plan.schema import Schema
-    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 
 class SessionAggregateOperator(KeyedRelationalOperator):
