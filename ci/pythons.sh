@@ -22,8 +22,8 @@ tests=${TESTS:-tests/unit/expressions $of_tasks tests/contract/test_codec.py
     tests/contract/test_undeclared_values.py tests/contract/test_damaged_values.py
     tests/contract/test_heap_states.py tests/contract/test_interop.py tests/contract/test_keys.py
     tests/contract/test_state_table.py tests/contract/test_value_copies.py
-    tests/contract/test_value_layouts.py tests/integration/test_local_programs.py
-    tests/integration/test_value_kinds.py}
+    tests/contract/test_value_layouts.py tests/contract/test_views.py
+    tests/integration/test_local_programs.py tests/integration/test_value_kinds.py}
 venv_of() { echo "build/pythons/$(version_of "$1")"; }
 # The main environment's pip, for that of another interpreter.
 pip_of() {

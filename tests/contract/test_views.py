@@ -137,6 +137,8 @@ def test_views_of_a_segment(plane, exported, allocate):
     assert segment.get(0) == 7
     numpy.frombuffer(view, dtype=numpy.int64)[1] = -1
     assert segment.get_long(8) == -1
+    # An array that holds the segment alone would read memory that was returned.
+    assert numpy.frombuffer(exported(segment), dtype=numpy.int64).base is not segment
     segment.free()
     assert view[0] == 7
     with pytest.raises(IllegalStateError, match="freed"):

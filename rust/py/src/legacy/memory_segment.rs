@@ -349,6 +349,14 @@ impl MemorySegment {
         }
     }
 
+    /// Does nothing: the shared view is released.  It shows numpy that an array must hold its
+    /// export; otherwise numpy would hold the segment alone, whose bytes `free` may return.
+    ///
+    /// # Safety
+    ///
+    /// It uses nothing.
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {}
+
     /// Copies `length` bytes at `index` to `target[offset:]`.
     fn get_bytes(
         &self,

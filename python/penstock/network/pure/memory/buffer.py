@@ -304,6 +304,12 @@ class Buffer(_Counted):
             raise BufferError("the bytes of a buffer are read-only")
         return self.view()
 
+    def __release_buffer__(self, view: memoryview, /) -> None:
+        """Do nothing: Python drops the exported view.
+
+        numpy holds an export only of objects with this method, and otherwise the object alone.
+        """
+
     def _readable(self) -> memoryview:
         """Return the readable bytes; the caller keeps a reference while it uses them."""
         self._check_alive()
@@ -442,6 +448,12 @@ class BufferSlice(Uncopied):
         if flags & _WRITABLE:
             raise BufferError("the bytes of a buffer are read-only")
         return self.view()
+
+    def __release_buffer__(self, view: memoryview, /) -> None:
+        """Do nothing: Python drops the exported view.
+
+        numpy holds an export only of objects with this method, and otherwise the object alone.
+        """
 
     def _readable(self) -> memoryview:
         """Return the readable bytes; the caller keeps a reference while it uses them."""

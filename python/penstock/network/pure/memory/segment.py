@@ -191,6 +191,12 @@ class MemorySegment(Uncopied):
         """
         return self.wrap_range(0, self._size)
 
+    def __release_buffer__(self, view: memoryview, /) -> None:
+        """Do nothing: Python drops the exported view.
+
+        numpy holds an export only of objects with this method, and otherwise the object alone.
+        """
+
     def wrap_range(self, offset: int, length: int) -> memoryview:
         """Return a view of ``length`` bytes from ``offset``.
 
