@@ -16,7 +16,7 @@ from penstock.rpc.task_deployment import (
 )
 from penstock.taskexecutor.worker.launch import LaunchSpec
 from penstock.taskexecutor.worker.metric_sender import worker_metrics
-from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, total_needs
+from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, sum_of
 from penstock.taskexecutor.worker.slot_resources import SlotResources
 
 
@@ -95,7 +95,7 @@ def test_users_are_named():
         "9 network buffers: 4 of its partitions, 4 of channels from other TaskExecutors, "
         "1 of input gates"
     )
-    assert total_needs([needs, needs, NetworkBufferNeeds()]) == 18
+    assert sum_of([needs, needs, NetworkBufferNeeds()]) == NetworkBufferNeeds(8, 8, 2)
 
 
 def test_exclusive_buffers_are_those_of_the_configuration():
@@ -113,9 +113,16 @@ def test_a_task_that_can_never_run_is_rejected_with_the_reason():
         assert part in str(caught.value)
 
 
-@pytest.mark.parametrize(("total", "promised", "percent"), [(64, 48, 75), (64, 96, 150), (0, 0, 0)])
+@pytest.mark.parametrize(("total", "promised", "percent"), [(64, 48, 75), (64, 96, 150), (0, 3, 0)])
 def test_the_rest_interface_shows_the_share_that_is_promised(total, promised, percent):
     networks = SimpleNamespace(total_segments=total, available_segments=total)
     resources = SlotResources(LaunchSpec(("127.0.0.1", 1), "", "executor", 1))
-    gauges = worker_metrics(networks, 32768, lambda: promised, resources)
+    gauges = worker_metrics(
+        networks, 32768, lambda: NetworkBufferNeeds(promised - 3, 2, 1), resources
+    )
     assert gauges["Status.Shuffle.Netty.RequestedMemoryUsage"]() == percent
+    parts = [
+        gauges[f"Status.Shuffle.Netty.RequestedMemorySegments.{user}"]()
+        for user in ("Partitions", "Channels", "Gates")
+    ]
+    assert parts == [promised - 3, 2, 1]

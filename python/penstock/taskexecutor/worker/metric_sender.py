@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.rpc.connection import Connection
     from penstock.taskexecutor.task.task import Task
     from penstock.taskexecutor.worker.job_networks import JobNetworks
+    from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds
     from penstock.taskexecutor.worker.slot_resources import SlotResources
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class MetricSender:
         tasks: Callable[[], Iterable[Task]],
         networks: JobNetworks,
         segment_bytes: int,
-        promised_segments: Callable[[], int],
+        promised_segments: Callable[[], NetworkBufferNeeds],
         resources: SlotResources,
     ) -> None:
         """Create a sender; `start` starts it.
@@ -54,7 +55,7 @@ class MetricSender:
             tasks: Returns the running tasks.
             networks: The worker's buffers.
             segment_bytes: Size of a buffer.
-            promised_segments: Returns the number of buffers promised to the running tasks.
+            promised_segments: Returns the buffers promised to the running tasks.
             resources: The worker's managed memory.
         """
         self._interval_s = interval_ms / 1000 or None
@@ -133,7 +134,7 @@ class MetricSender:
 def worker_metrics(
     networks: JobNetworks,
     segment_bytes: int,
-    promised_segments: Callable[[], int],
+    promised_segments: Callable[[], NetworkBufferNeeds],
     resources: SlotResources,
 ) -> dict[str, object]:
     """Return gauges of a worker's process and buffers, under the names that Flink's tools expect.
@@ -147,7 +148,7 @@ def worker_metrics(
     def requested_percent() -> int:
         """Return promised buffers in percent; above 100, tasks wait for each other's buffers."""
         total = networks.total_segments
-        return 100 * promised_segments() // total if total else 0
+        return 100 * promised_segments().total // total if total else 0
 
     return {
         **process_metrics(psutil.Process()),
@@ -159,5 +160,12 @@ def worker_metrics(
         "Status.Shuffle.Netty.TotalMemory": lambda: networks.total_segments * segment_bytes,
         "Status.Shuffle.Netty.AvailableMemory": lambda: networks.available_segments * segment_bytes,
         "Status.Shuffle.Netty.RequestedMemoryUsage": requested_percent,
+        "Status.Shuffle.Netty.RequestedMemorySegments.Partitions": (
+            lambda: promised_segments().partitions
+        ),
+        "Status.Shuffle.Netty.RequestedMemorySegments.Channels": (
+            lambda: promised_segments().channels
+        ),
+        "Status.Shuffle.Netty.RequestedMemorySegments.Gates": lambda: promised_segments().gates,
         "Status.Shuffle.Netty.UsedMemory": lambda: used() * segment_bytes,
     }

@@ -9,7 +9,7 @@ from penstock.common.options.network import BUFFERS_PER_CHANNEL, SEGMENTS
 from penstock.errors import InsufficientBuffersError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from penstock.rpc.task_deployment import TaskDeploymentDescriptor
 
@@ -82,6 +82,10 @@ class NetworkBufferNeeds:
             )
 
 
-def total_needs(needs: Iterable[NetworkBufferNeeds]) -> int:
-    """Return the number of buffers promised to several tasks."""
-    return sum(one.total for one in needs)
+def sum_of(needs: Collection[NetworkBufferNeeds]) -> NetworkBufferNeeds:
+    """Return the buffers promised to several tasks."""
+    return NetworkBufferNeeds(
+        sum(one.partitions for one in needs),
+        sum(one.channels for one in needs),
+        sum(one.gates for one in needs),
+    )

@@ -82,7 +82,7 @@ from penstock.taskexecutor.worker.checkpoint_standings import standings_of
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.liveness import LivenessWatch
-from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, total_needs
+from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, sum_of
 from penstock.taskexecutor.worker.slot_resources import SlotResources
 from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
@@ -324,10 +324,10 @@ class TaskExecutor:
         if self._metrics is not None:
             self._metrics.report_soon()
 
-    def _promised_buffers(self) -> int:
-        """Return the number of network buffers promised to the running tasks."""
+    def _promised_buffers(self) -> NetworkBufferNeeds:
+        """Return the network buffers promised to the running tasks."""
         with self._lock:
-            return total_needs(self._buffer_needs.values())
+            return sum_of(self._buffer_needs.values())
 
     def _running_tasks(self) -> list[Task]:
         with self._lock:
@@ -442,7 +442,7 @@ class TaskExecutor:
             network = self._networks.of(descriptor.job_id)
         needs = NetworkBufferNeeds.of(descriptor, self._launch.executor_id, config)
         needs.check(descriptor.task_name, network.total_segments)
-        logger.debug("task %s needs %s", descriptor.task_name, needs)
+        logger.info("task %s needs %s", descriptor.task_name, needs)
         temp_dirs = self._launch.temp_dirs
         task = Task(
             descriptor,
