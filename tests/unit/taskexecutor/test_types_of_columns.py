@@ -25,7 +25,7 @@ from penstock.datastream.formats.parquet import (
 from penstock.errors import FormatError
 from pyarrow import orc, parquet
 from support.zones import machine_in
-from unit.taskexecutor.test_bulk_file_sink import finish, read_arrow, sink, visible
+from unit.connectors.test_bulk_file_sink import finish, read_arrow, sink, visible
 from unit.taskexecutor.test_file_formats import elements, source
 
 UTC = datetime.UTC

@@ -9,8 +9,8 @@ import pytest
 from penstock.datastream.connectors.file_system import RollingPolicy
 from penstock.errors import ConfigurationError, SinkError
 from support.s3_server import BUCKET, SECRET_KEY, s3_server
-from unit.taskexecutor.test_file_sink import CHECKPOINTS
-from unit.taskexecutor.test_file_sink import Sink as LocalSink
+from unit.connectors.test_file_sink import CHECKPOINTS
+from unit.connectors.test_file_sink import Sink as LocalSink
 
 
 @pytest.fixture(scope="module")

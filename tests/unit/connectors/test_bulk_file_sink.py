@@ -29,7 +29,7 @@ from penstock.datastream.formats.parquet import (
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, JvmOnlyError
 from pyarrow import orc, parquet
 from support.s3_server import BUCKET, s3_server
-from unit.taskexecutor.test_file_sink import CHECKPOINTS, Sink
+from unit.connectors.test_file_sink import CHECKPOINTS, Sink
 
 DECLARED = Types.ROW_NAMED(["n", "s"], [Types.INT(), Types.STRING()])
 AVRO = json.dumps(

@@ -22,7 +22,7 @@ from penstock.graph import operators
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import parquet
 from support.s3_server import BUCKET, s3_server
-from unit.taskexecutor.test_file_sink import CHECKPOINTS, file_descriptor
+from unit.connectors.test_file_sink import CHECKPOINTS, file_descriptor
 
 LINES = StreamFormat.text_line_format()
 DECLARED = Types.ROW_NAMED(["n"], [Types.LONG()])

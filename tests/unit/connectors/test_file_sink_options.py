@@ -32,8 +32,8 @@ from penstock.formats.file_format import Batch
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import orc, parquet
 from support.patience import PATIENCE_S
-from unit.taskexecutor.test_file_compaction import CompactingSink, every
-from unit.taskexecutor.test_file_sink import CHECKPOINTS
+from unit.connectors.test_file_compaction import CompactingSink, every
+from unit.connectors.test_file_sink import CHECKPOINTS
 
 DECLARED = Types.ROW_NAMED(["n", "s"], [Types.INT(), Types.STRING()])
 AVRO = AvroSchema(
