@@ -1,8 +1,11 @@
 """Operators one by one: functions, state, timers, side outputs, two inputs, async, batch."""
 
+from typing import NamedTuple
+
 import pytest
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
+from penstock.common.types import Row
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream.functions import (
     BroadcastProcessFunction,
@@ -23,6 +26,7 @@ from penstock.datastream.state import (
 )
 from penstock.errors import InvalidProgramError, SerializationError
 from penstock.graph import operators
+from penstock.taskexecutor.compiled import first_results
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
@@ -526,3 +530,55 @@ def test_the_error_of_a_flat_map_without_an_iterable_says_what_to_do(result):
         test.process_element(1)
     (note,) = raised.value.__notes__
     assert note.endswith(f"but that returned {result!r}: return a list, or use yield")
+
+
+class Named(NamedTuple):
+    one: int
+    other: int
+
+
+class Returning(ProcessFunction):
+    """Returns what it should yield."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def process_element(self, value, ctx):
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "part"),
+    [
+        ("ab", "character"),
+        (b"ab", "byte"),
+        ({"a": 1}, "key"),
+        *((row, "field") for row in (Row(1, 2), Named(1, 2))),
+    ],
+)
+@pytest.mark.parametrize("kind", ["flat_map", "process", "keyed process"])
+def test_a_returned_record_is_taken_apart_with_a_warning(monkeypatch, caplog, kind, result, part):
+    monkeypatch.setattr(first_results, "_warned", set())
+    if kind == "flat_map":
+        harness = OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result))
+    elif kind == "process":
+        harness = OneInputStreamOperatorTestHarness(operators.Process(Returning(result)))
+    else:
+        harness = KeyedOneInputStreamOperatorTestHarness(
+            operators.KeyedProcess(Returning(result)), lambda value: value
+        )
+    with harness as test:
+        for _ in range(2):
+            test.process_element(1)
+        assert test.values == 2 * list(result)
+    (warning,) = [message for message in caplog.messages if "becomes a record" in message]
+    assert f"{result!r}, and each {part} of it" in warning
+    assert "write yield instead of return" in warning
+
+
+@pytest.mark.parametrize("result", [["ab"], ("a", "b"), (), {"a"}, iter("ab")])
+def test_lists_tuples_and_iterators_are_returned_without_a_warning(monkeypatch, caplog, result):
+    monkeypatch.setattr(first_results, "_warned", set())
+    with OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result)) as test:
+        test.process_element(1)
+    assert not [message for message in caplog.messages if "becomes a record" in message]

@@ -87,3 +87,6 @@ cdef class FunctionOperator(StreamOperator):
     cdef public object user_function
     cdef public object function
     cdef bint opened
+    cdef public bint is_checked
+
+    cpdef check_first(self, object result)

@@ -79,6 +79,8 @@ class FlatMapOperator(FunctionOperator):
         done = False
         try:
             result = self.function(value)
+            if not self.is_checked:
+                self.check_first(result)
             self.output.collect_all(result, timestamp)
             done = True
         finally:

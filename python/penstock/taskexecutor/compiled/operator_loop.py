@@ -20,6 +20,8 @@ from __future__ import annotations
 from sys import exc_info
 from typing import TYPE_CHECKING, Any
 
+from penstock.taskexecutor.compiled.first_results import warn_of_parts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -470,6 +472,7 @@ class FunctionOperator(StreamOperator):
         self.user_function = user_function
         self.function = function
         self.opened = False
+        self.is_checked = False
 
     def open(self) -> None:
         """Open the function."""
@@ -481,3 +484,8 @@ class FunctionOperator(StreamOperator):
         if self.opened:
             self.opened = False
             close_function(self.user_function, self.context)
+
+    def check_first(self, result: object) -> None:
+        """Check the first result of a function that returns iterables of records."""
+        self.is_checked = True
+        warn_of_parts(self.context, result)

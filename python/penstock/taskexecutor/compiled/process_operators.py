@@ -286,6 +286,8 @@ class ProcessOperator(FunctionOperator):
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
             if result is not None:
+                if not self.is_checked:
+                    self.check_first(result)
                 emit_results(self.output, result, timestamp, self.tag_class)
             done = True
         finally:
@@ -353,6 +355,8 @@ class KeyedProcessOperator(ProcessOperator):
             if outcome == 0:
                 result = self.function(value, self.element_context)
                 if result is not None:
+                    if not self.is_checked:
+                        self.check_first(result)
                     emit_results(self.output, result, timestamp, self.tag_class)
             elif outcome == 2:
                 element = self.procedure.taken()  # type: ignore[union-attr]

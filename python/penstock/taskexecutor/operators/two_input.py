@@ -205,6 +205,8 @@ class CoFlatMapOperator(KeyedInputsOperator):
         """Call the function of an input and emit its result."""
         result = function(value)
         if result is not None:
+            if not self.is_checked:
+                self.check_first(result)
             for element in result:
                 self.output.collect(element, timestamp)
 
@@ -231,7 +233,10 @@ class CoProcessOperator(KeyedInputsOperator):
     def call(self, function: Callable[..., object], value: object, timestamp: int) -> None:
         """Call the function of an input and emit its result."""
         self.element_context.current_timestamp = timestamp
-        ResultEmitter.emit(self.output, function(value, self.element_context), timestamp)
+        result = function(value, self.element_context)
+        if result is not None and not self.is_checked:
+            self.check_first(result)
+        ResultEmitter.emit(self.output, result, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
         """Process a watermark of the input."""
