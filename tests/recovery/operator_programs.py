@@ -120,33 +120,34 @@ def expected_timers():
     return [(number % KEYS, number) for number in range(ELEMENTS)]
 
 
-# ---- operators of users ------------------------------------------------------------------------
+# ---- operators of users, behind several subtasks -------------------------------------------------
 
 
-class LaterSums(OneInputStreamOperator):
-    """Emits each number with the sum of its key up to it, by timers; a namespace holds the sum."""
+class Arrivals(OneInputStreamOperator):
+    """Counts the arrivals of each number, and emits the count by a timer with a namespace."""
 
     def open(self):
-        self.sums = self.get_runtime_context().get_state(ValueStateDescriptor("sum", Types.LONG()))
+        self.counts = self.get_runtime_context().get_state(
+            ValueStateDescriptor("count", Types.LONG())
+        )
 
     def process_element(self, value, timestamp):
-        total = (self.sums.value() or 0) + value
-        self.sums.update(total)
-        self.get_internal_timer_service().register_event_time_timer(total, timestamp + 500)
+        self.counts.update((self.counts.value() or 0) + 1)
+        self.get_internal_timer_service().register_event_time_timer("all", timestamp + 500)
 
     def on_event_time(self, timer):
-        self.output.collect((timer.key, timer.timestamp - 500, timer.namespace), timer.timestamp)
+        self.output.collect((timer.key, timer.namespace, self.counts.value()), timer.timestamp)
+        self.counts.clear()
 
 
 def transform(stream):
-    return stream.key_by(key_of, Types.LONG()).transform("Later Sums", None, LaterSums())
+    two_of_three = stream.partition_custom(lambda key, n: [key % n, (key + 1) % n], lambda n: n)
+    copies = two_of_three.map(lambda n: n, Types.LONG()).set_parallelism(3)
+    return copies.key_by(lambda n: n, Types.LONG()).transform("Arrivals", None, Arrivals())
 
 
 def expected_transform():
-    return [
-        (number % KEYS, number, sum(range(number % KEYS, number + 1, KEYS)))
-        for number in range(ELEMENTS)
-    ]
+    return [(number, "all", 2) for number in range(ELEMENTS)]
 
 
 # ---- broadcast ---------------------------------------------------------------------------------

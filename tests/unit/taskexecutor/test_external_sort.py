@@ -5,6 +5,7 @@ compared with Python's.
 """
 
 import random
+import resource
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from penstock import network
 from penstock.common import Types
 from penstock.datastream.functions import BroadcastProcessFunction, KeyedProcessFunction
 from penstock.datastream.state import MapStateDescriptor
-from penstock.errors import IllegalStateError, SerializationError
+from penstock.errors import IllegalStateError, SerializationError, TemporaryFileError
 from penstock.graph import operators
 from penstock.runtime import runtime
 from penstock.taskexecutor.compiled import Input
@@ -96,6 +97,21 @@ def test_many_runs_are_merged_on_the_way(tmp_path, kind):
     assert len(list(tmp_path.rglob("*.channel"))) == under_test.num_runs
     assert drained(under_test) == expected(given)
     under_test.close()
+
+
+def test_a_full_disk_is_named(tmp_path, kind):
+    """A limit of the size of files is close to a full disk; nothing is left."""
+    under_test = kind(MemoryManager(0), lambda: str(tmp_path))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, limits[1]))
+    try:
+        with pytest.raises(TemporaryFileError, match=rf"file in {tmp_path}: .*io\.tmp\.dirs"):
+            for key, *element in elements(12_000):
+                under_test.add(key, *element)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    under_test.close()
+    assert not list(tmp_path.iterdir())
 
 
 KEYS = [

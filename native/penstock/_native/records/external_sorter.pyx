@@ -21,6 +21,7 @@ from penstock._native.wire.wire cimport (
 
 from penstock.network import IOManager
 from penstock.serialization.codec import codec_for
+from penstock.taskexecutor.operators.external_sort import spill_failure
 
 __all__ = ["ExternalSorter"]
 
@@ -413,11 +414,15 @@ cdef class ExternalSorter:
     cdef int spill(self) except -1:
         """Write all records in memory as a run."""
         self.sort_last()
-        if self.io is None:
-            self.io = IOManager([self.temp_directory()])
-        if len(self.runs) >= self.most_runs:
-            self.runs = [self.write(Merge(self.runs))]
-        self.runs.append(self.write(Merge(self.index)))
+        folder = self.temp_directory()
+        try:
+            if self.io is None:
+                self.io = IOManager([folder])
+            if len(self.runs) >= self.most_runs:
+                self.runs = [self.write(Merge(self.runs))]
+            self.runs.append(self.write(Merge(self.index)))
+        except OSError as error:
+            raise spill_failure(error, folder) from error
         self.index.clear()
         self.free_records()
         self.memory.release_all(self)

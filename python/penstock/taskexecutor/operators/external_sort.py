@@ -17,6 +17,7 @@ import itertools
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
+from penstock.errors import TemporaryFileError
 from penstock.network import IOManager, key_of
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import LOADED
@@ -66,6 +67,15 @@ def key_bytes(identity: object) -> bytes:
     return b"\3" + TypeSerializer[Any]().serialize(key_of(identity))
 
 
+def spill_failure(error: OSError, folder: str) -> TemporaryFileError:
+    """Return the error of a sorter that cannot write a run."""
+    return TemporaryFileError(
+        "the records of a sorted input exceed managed memory, and cannot be written to a file in "
+        f"{folder}: {error.strerror}; make room there, name other folders in io.tmp.dirs, or raise "
+        "taskmanager.memory.managed.size"
+    )
+
+
 @final
 class ExternalSorter:
     """Collects records, then emits them key by key, each in the order of time."""
@@ -105,7 +115,7 @@ class ExternalSorter:
             value: The value of the record.
 
         Raises:
-            OSError: Writing to disk failed.
+            TemporaryFileError: Managed memory is full, and so is the disk.
             SerializationError: The record cannot be serialised.
         """
         group = self._groups.get(identity)
@@ -177,10 +187,14 @@ class ExternalSorter:
                 yield key, timestamp, input_number, value
 
     def _write(self, records: Iterator[_Record]) -> _Run:
-        if self._io is None:
-            self._io = IOManager([self._temp_directory()])
-        run = _Run(self._io)
-        run.write(records)
+        folder = self._temp_directory()
+        try:
+            if self._io is None:
+                self._io = IOManager([folder])
+            run = _Run(self._io)
+            run.write(records)
+        except OSError as error:
+            raise spill_failure(error, folder) from error
         return run
 
 
