@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.connectors.kafka.client import kafka_library
+from penstock.connectors.kafka.client import LibraryLog, kafka_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.errors import PenstockError
+
+logger = logging.getLogger(__name__)
 
 #: The client's errors for brokers that do not answer, but may later: _TRANSPORT, _TIMED_OUT.
 _ABSENT: Final = frozenset({-195, -185})
@@ -23,6 +26,9 @@ _ALL_BROKERS_DOWN: Final = -187
 
 #: The interval, in seconds, at which a wait for brokers checks whether it was cancelled.
 _STEP_S: Final = 0.5
+
+#: The interval, in seconds, at which a connection that keeps failing is logged again.
+_REPEATED_S: Final = 60.0
 
 #: The settings of a client that are about connections to brokers.
 _OWN: Final = ("bootstrap.servers", "security.protocol", "client.dns.lookup")
@@ -44,7 +50,9 @@ class Connections:
             settings: The client's settings.
         """
         self._where = f"{used_by}: the brokers at {settings['bootstrap.servers']}"
+        self._used_by = used_by
         self._last = ""
+        self._warned: dict[str, float] = {}
         self.refusal: str | None = None
 
     def note(self, error: Any) -> None:
@@ -56,6 +64,15 @@ class Connections:
             )
         elif error.code() != _ALL_BROKERS_DOWN:
             self._last = error.str()
+            self._warn(self._last.partition(" (after ")[0])
+
+    def _warn(self, problem: str) -> None:
+        """Log a failed connection, unless the last minute had the same warning."""
+        now_s = time.monotonic()
+        recent = {text: at for text, at in self._warned.items() if now_s < at + _REPEATED_S}
+        if problem not in recent:
+            self._warned = {**recent, problem: now_s}
+            logger.warning("%s: %s; trying again", self._used_by, problem)
 
     def explained(self, reason: str) -> str:
         """Return the reason of a failed operation, with the last message about a connection."""
@@ -87,7 +104,7 @@ class Admin:
         self._connections = Connections(used_by, settings)
         own = {k: v for k, v in settings.items() if k in _OWN or k.startswith(_KINDS)}
         own.update({"client.id": client_id, "error_cb": self._connections.note})
-        self.client: Any = AdminClient(own)
+        self.client: Any = AdminClient(own, logger=LibraryLog)
 
     def topics(self, timeout_s: float, is_over: Callable[[], bool]) -> dict[str, Any]:
         """Return the metadata of all topics by name.

@@ -71,6 +71,19 @@ _DECIDED: Final = {
 _JAAS_ENTRY: Final = re.compile(r"(username|password)\s*=\s*(\"([^\"]*)\"|'([^']*)')")
 
 
+class LibraryLog:
+    """The log of the library's own lines, of which a broker that is down causes twenty a second.
+
+    The library takes it as its ``logger``.  The lines have at most the level INFO: `Connections`
+    warns of what they say.
+    """
+
+    @staticmethod
+    def log(level: int, text: str, *arguments: Any) -> None:
+        """Log a line; the library's call."""
+        logger.log(min(level, logging.INFO), text, *arguments)
+
+
 def kafka_library(used_by: str) -> Any:
     """Import the module ``confluent_kafka``.
 

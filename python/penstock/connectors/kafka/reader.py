@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.kafka.admin import Connections
-from penstock.connectors.kafka.client import kafka_library
+from penstock.connectors.kafka.client import LibraryLog, kafka_library
 from penstock.connectors.kafka.deserialization import BlockSchema, ValueOnly, builtin_decoder
 from penstock.connectors.kafka.offsets import EARLIEST
 from penstock.connectors.kafka.partitions import KafkaPartitionSplit
@@ -251,7 +251,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 "on_commit": self._on_commit,
                 "error_cb": self._connections.note,
             }
-            self._consumer = self._library.Consumer(settings, logger=logger)
+            self._consumer = self._library.Consumer(settings, logger=LibraryLog)
         return self._consumer
 
     def _fetch(self) -> bool:

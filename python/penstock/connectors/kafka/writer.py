@@ -13,7 +13,7 @@ from weakref import WeakMethod
 from penstock.connectors.base import DeliveryGuarantee
 from penstock.connectors.change_rows import OldRows
 from penstock.connectors.kafka.admin import Connections
-from penstock.connectors.kafka.client import kafka_library
+from penstock.connectors.kafka.client import LibraryLog, kafka_library
 from penstock.connectors.kafka.partitions import check_topic
 from penstock.connectors.kafka.serialization import Composed
 from penstock.connectors.kafka.transactions import (
@@ -77,7 +77,7 @@ class _Deliveries:
                 "on_delivery": lambda *heard_of: (tell := heard()) and tell(*heard_of),
                 "error_cb": self._connections.note,
             },
-            logger=logger,
+            logger=LibraryLog,
         )
 
     def write(
