@@ -9,6 +9,8 @@ import os
 import tempfile
 from contextlib import contextmanager
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from penstock.network import PartitionId, Types
 from penstock.network.data_type import DataType
@@ -111,6 +113,22 @@ def split_buffers(facade):
     deserializer = facade.RecordDeserializer()
     framed = (len(RECORD).to_bytes(4, "big") + RECORD) * (SEGMENT_BYTES // (4 + len(RECORD)))
     yield repeated(deserializer.records_of, framed)
+
+
+def encode_and_decode_array(facade):
+    """An array of 8 KiB through its codec, which the runtimes share, and their codec of bytes."""
+    yield through_bytes(facade, facade.ArrayCodec(), np.arange(1024))
+
+
+def encode_and_decode_batch(facade):
+    """An Arrow batch of 8 KiB, as `encode_and_decode_array`."""
+    batch = pa.record_batch({"x": np.arange(1024)})
+    yield through_bytes(facade, facade.RecordBatchCodec(batch.schema), batch)
+
+
+def through_bytes(facade, columns, value):
+    codec = facade.codec_for(BYTES)
+    return repeated(lambda: columns.decode(codec.decode(codec.encode(columns.encode(value)))))
 
 
 def select_channels(facade):
@@ -242,6 +260,8 @@ def store_and_read_records(facade):
         build_and_consume,
         frame_records,
         split_buffers,
+        encode_and_decode_array,
+        encode_and_decode_batch,
         select_channels,
         write_and_read_file,
         write_and_read_records,
