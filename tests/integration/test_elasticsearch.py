@@ -123,6 +123,22 @@ def test_change_rows_update_and_delete_documents(node):
         deletion,
     )
     assert node.of_index("users") == {"a": {"id": "a", "name": "z"}}
+    # The old row of an update is deleted if the new one has another id, or does not follow.
+    write(
+        builder(node).build(),
+        change(RowKind.INSERT, "c", "v"),
+        change(RowKind.UPDATE_BEFORE, "a", "z"),
+        change(RowKind.UPDATE_AFTER, "d", "z"),
+        change(RowKind.UPDATE_BEFORE, "c", "v"),
+    )
+    assert node.of_index("users") == {"d": {"id": "d", "name": "z"}}
+    # A deletion before the insertion, as after a reordering, leaves the document.
+    write(
+        builder(node).build(),
+        change(RowKind.DELETE, "e", "w"),
+        change(RowKind.INSERT, "e", "w"),
+    )
+    assert sorted(node.of_index("users")) == ["d", "e"]
     log = builder(node, ElasticsearchEmitter.static_index("log")).build()
     with pytest.raises(FormatError, match="-D: changes need a key_field"):
         write(log, deletion)

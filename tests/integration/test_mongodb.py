@@ -65,21 +65,38 @@ def test_documents_in_batches(server):
     assert server.commands.count("update") == 3
 
 
-def test_rows_with_kinds_replicate_a_table(server):
-    rows = [
-        Row.of_kind(kind, key, n)
-        for kind, key, n in [
-            (RowKind.INSERT, "a", 1),
-            (RowKind.INSERT, "b", 2),
-            (RowKind.UPDATE_BEFORE, "a", 1),
-            (RowKind.UPDATE_AFTER, "a", 3),
-            (RowKind.DELETE, "b", None),
-        ]
-    ]
-    for row in rows:
+def changes(*rows):
+    made = [Row.of_kind(kind, key, n) for kind, key, n in rows]
+    for row in made:
         row.set_field_names(["key", "n"])
+    return made
+
+
+def test_rows_with_kinds_replicate_a_table(server):
+    rows = changes(
+        (RowKind.INSERT, "a", 1),
+        (RowKind.INSERT, "b", 2),
+        (RowKind.UPDATE_BEFORE, "a", 1),
+        (RowKind.UPDATE_AFTER, "a", 3),
+        (RowKind.DELETE, "b", None),
+    )
     write(server, *rows, key="key")
     assert server.documents("items") == [{"_id": "a", "key": "a", "n": 3}]
+
+
+def test_old_rows_are_deleted_unless_they_are_replaced(server):
+    rows = changes(
+        (RowKind.INSERT, "a", 1),
+        (RowKind.INSERT, "c", 2),
+        (RowKind.UPDATE_BEFORE, "a", 1),
+        (RowKind.UPDATE_AFTER, "d", 1),
+        (RowKind.DELETE, "e", 5),
+        (RowKind.INSERT, "e", 5),
+        (RowKind.UPDATE_BEFORE, "c", 2),
+    )
+    write(server, *rows, key="key")
+    found = server.documents("items")
+    assert sorted(one["key"] for one in found) == ["d", "e"]
 
 
 def test_values_that_bson_lacks_are_written_as_the_nearest(server):

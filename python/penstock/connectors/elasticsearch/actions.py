@@ -14,6 +14,7 @@ from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.row_kind import RowKind
 from penstock.common.values.change_rows import kind_of_change
 from penstock.common.values.records import record_field
+from penstock.connectors.change_rows import is_deletion
 from penstock.errors import FormatError, InvalidProgramError, WrongArgumentError
 from penstock.formats.json_values import plain_fields_of
 
@@ -106,8 +107,8 @@ class ElasticsearchEmitter(NoJavaMembers, ABC):
         Args:
             index: The index.
             key_field: The field with the id of the document.  Later records with the same id update
-                it, and a row of the kind DELETE deletes it.  Without a key each record is a new
-                document.
+                it, and a row of the kind DELETE deletes it, as does UPDATE_BEFORE unless a row with
+                the same id follows.  Without a key each record is a new document.
             doc_type: The type of the documents, for Elasticsearch 6 and 7.
         """
         return FieldEmitter(_name("static_index", "index", index), None, key_field, doc_type)
@@ -156,6 +157,11 @@ class ElasticsearchEmitter(NoJavaMembers, ABC):
         """The type of the documents; None without one."""
         return None
 
+    @property
+    def document_of(self) -> Callable[[Any], tuple[str, str]] | None:
+        """Return the index and id of a changed row; None if changes are not replicated."""
+        return None
+
 
 class FieldEmitter(ElasticsearchEmitter):
     """Writes a record as a document with its fields."""
@@ -179,21 +185,28 @@ class FieldEmitter(ElasticsearchEmitter):
         """The type of the documents; None without one."""
         return self._doc_type
 
+    @property
+    def document_of(self) -> Callable[[Any], tuple[str, str]] | None:
+        """Return the index and id of a changed row; None without a key field."""
+        return None if self._key_field is None else self._document_of
+
+    def _document_of(self, record: Any) -> tuple[str, str]:
+        index = self._index or _text_of(record, self._index_field)
+        return index, _text_of(record, self._key_field)
+
     def actions(self, record: Any) -> Iterable[BulkAction]:
         """Return an update or deletion of the document with the record's id, or a new document."""
-        index = self._index or _text_of(record, self._index_field)
-        kind = kind_of_change(record)
         if self._key_field is None:
+            index = self._index or _text_of(record, self._index_field)
+            kind = kind_of_change(record)
             if kind is not RowKind.INSERT:
                 raise FormatError(
                     f"ElasticsearchSink: {record!r:.200} is of the kind {kind}: changes need a "
                     "key_field, whose value is the id of the document"
                 )
             return [BulkAction("index", index, None, json_document(record), self._metadata)]
-        if kind is RowKind.UPDATE_BEFORE:  # the new row replaces the document
-            return []
-        document_id = _text_of(record, self._key_field)
-        if kind is RowKind.DELETE:
+        index, document_id = self._document_of(record)
+        if is_deletion(record):
             return [BulkAction("delete", index, document_id, None, self._metadata)]
         return [upsert(index, document_id, json_document(record), self._metadata)]
 

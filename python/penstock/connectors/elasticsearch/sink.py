@@ -75,7 +75,7 @@ class ElasticsearchSink(PythonSink[Any]):
                 "Elasticsearch8SinkBuilder()"
             )
         cluster, limits, emitter = self._settings
-        return BulkWriter(cluster, limits, emitter.actions)
+        return BulkWriter(cluster, limits, emitter.actions, emitter.document_of)
 
 
 @checks_arguments

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.connectors.batching import BatchingWriter, BatchLimits, Unsent
+from penstock.connectors.batching import BatchLimits, Unsent
+from penstock.connectors.changed_documents import ChangesWriter
 from penstock.connectors.elasticsearch.cluster import transport_library
 from penstock.errors import SinkError
 from penstock.formats.misfit import meant_for
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from penstock.connectors.elasticsearch.actions import BulkAction
     from penstock.connectors.elasticsearch.cluster import Cluster
-    from penstock.connectors.writer_sink import SinkWriter
 
 #: The statuses of an overloaded or unavailable node or shard.
 _MAY_PASS: Final = frozenset({429, 502, 503, 504})
@@ -22,13 +22,15 @@ _MAY_PASS: Final = frozenset({429, 502, 503, 504})
 _NOT_FOUND: Final = 404
 
 
-class BulkWriter(BatchingWriter["BulkAction"]):
+class BulkWriter(ChangesWriter["BulkAction"]):
     """Sends the actions of records as bulk requests.
 
     Args:
         cluster: The cluster.
         limits: The limits of a bulk request.
         actions_of: Function that returns the actions of a record.
+        document_of: Function that returns the document of a changed row; None if records are not
+            changes.
     """
 
     def __init__(
@@ -36,16 +38,16 @@ class BulkWriter(BatchingWriter["BulkAction"]):
         cluster: Cluster,
         limits: BatchLimits,
         actions_of: Callable[[Any], Iterable[BulkAction]],
+        document_of: Callable[[Any], tuple[str, str]] | None,
     ) -> None:
         self._cluster = cluster
         self._actions_of = actions_of
         self._errors = transport_library("ElasticsearchSink")
         self._transport = cluster.transport()
-        super().__init__("elasticsearch-sink", cluster.shown, limits)
+        super().__init__("elasticsearch-sink", cluster.shown, limits, document_of)
 
-    def write(self, element: Any, context: SinkWriter.Context) -> None:
+    def keep_row(self, element: Any) -> None:
         """Buffer the actions of a record."""
-        del context
         with meant_for(self._cluster.shown):
             actions = list(self._actions_of(element))
         for action in actions:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.calls.argument_kinds import checks_arguments
-from penstock.common.row_kind import RowKind
-from penstock.common.values.change_rows import kind_of_change
-from penstock.connectors.batching import BatchingWriter, BatchLimits, Unsent
+from penstock.connectors.batching import BatchLimits, Unsent
+from penstock.connectors.change_rows import is_deletion
+from penstock.connectors.changed_documents import ChangesWriter
 from penstock.connectors.mongodb.collection import (
     CollectionAddress,
     bson_library,
@@ -58,7 +58,8 @@ class MongoSink(PythonSink[Any]):
             collection: The collection.
             key: The field whose value becomes ``_id``; ``_id`` itself if None.  A record merges
                 its fields into the document with its ``_id``, or creates it; without an ``_id`` it
-                is a new document.  A row of the kind DELETE deletes the document.
+                is a new document.  A row of the kind DELETE deletes the document, as does
+                UPDATE_BEFORE unless a row with the same ``_id`` follows.
             write: Function that returns the operations of a record instead, one or a list, in the
                 form of pymongo's ``bulk_write``, such as ``UpdateOne(…)``.
             batch_size: The largest number of operations that are sent together.
@@ -93,7 +94,9 @@ class MongoSink(PythonSink[Any]):
             )
         if key == "":
             raise WrongArgumentError("MongoSink: key is the name of a field, got ''")
-        self.operations = _Documents(key) if write is None else _of_user(write)
+        documents = _Documents(key)
+        self.operations = documents if write is None else _of_user(write)
+        self.document_of = documents.document_of if write is None else None
         self.limits = BatchLimits(
             max_entries=batch_size,
             interval_ms=batch_interval_ms,
@@ -104,16 +107,18 @@ class MongoSink(PythonSink[Any]):
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return the writer of a subtask, which connects on its first request."""
         del context
-        return MongoWriter(self.address, self.limits, self.operations)
+        return MongoWriter(self.address, self.limits, self.operations, self.document_of)
 
 
-class MongoWriter(BatchingWriter[Any]):
+class MongoWriter(ChangesWriter[Any]):
     """Sends the operations of records in batches.
 
     Args:
         address: The collection.
         limits: The limits of a batch.
         operations: Function that returns the operations of a record, for ``bulk_write``.
+        document_of: Function that returns the ``_id`` of a changed row; None if records are not
+            changes.
     """
 
     def __init__(
@@ -121,16 +126,16 @@ class MongoWriter(BatchingWriter[Any]):
         address: CollectionAddress,
         limits: BatchLimits,
         operations: Callable[[Any], Iterable[Any]],
+        document_of: Callable[[Any], Any] | None = None,
     ) -> None:
         self._address = address
         self._operations = operations
         self._client = address.client()
         self._collection = address.collection_of(self._client)
-        super().__init__("mongodb-sink", address.shown, limits)
+        super().__init__("mongodb-sink", address.shown, limits, document_of)
 
-    def write(self, element: Any, context: SinkWriter.Context) -> None:
+    def keep_row(self, element: Any) -> None:
         """Buffer the operations of a record."""
-        del context
         with meant_for(self._address.shown):
             operations = list(self._operations(element))
         for operation in operations:
@@ -191,19 +196,21 @@ class _Documents:
         self._key = key or "_id"
 
     def __call__(self, record: Any) -> Iterable[Any]:
-        """Return the operation; none for the old row of an update."""
-        kind = kind_of_change(record)
-        if kind is RowKind.UPDATE_BEFORE:
-            return ()
+        """Return the operation."""
+        is_deleted = is_deletion(record)
         document = plain_fields_of(record, "MongoSink")
         document_id = document.get(self._key)
-        if document_id is None and (kind is RowKind.DELETE or self._key != "_id"):
+        if document_id is None and (is_deleted or self._key != "_id"):
             raise FormatError(f"MongoSink: {record!r:.200} has no value of the key {self._key!r}")
-        if kind is RowKind.DELETE:
+        if is_deleted:
             return (deletion(document_id),)
         if document_id is None:
             document_id = bson_library("MongoSink").ObjectId()
         return (upsert(document_id, document),)
+
+    def document_of(self, record: Any) -> Any:
+        """Return the ``_id`` of a record; None without one."""
+        return plain_fields_of(record, "MongoSink").get(self._key)
 
 
 def upsert(document_id: Any, document: Mapping[str, Any]) -> Any:
