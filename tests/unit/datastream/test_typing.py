@@ -43,6 +43,7 @@ RECORDS = """
     from penstock.common import Time
     from penstock.datastream import (
         AggregateFunction,
+        AllWindowFunction,
         CoMapFunction,
         CoProcessFunction,
         KeyedProcessFunction,
@@ -50,6 +51,7 @@ RECORDS = """
         ProcessJoinFunction,
         ProcessWindowFunction,
         StreamExecutionEnvironment,
+        WindowFunction,
     )
     from penstock.datastream.window import TumblingEventTimeWindows
     from penstock.expressions import field
@@ -101,6 +103,16 @@ RECORDS = """
     class Summed(ProcessWindowFunction[Click, Bill, str, Any]):
         def process(self, key: str, context: Any, elements: Iterable[Click]) -> Iterable[Bill]:
             return [Bill(key)]
+
+
+    class Largest(WindowFunction[Click, Bill, str, Any]):
+        def apply(self, key: str, window: Any, inputs: Iterable[Click]) -> Iterable[Bill]:
+            return [Bill(key)]
+
+
+    class Users(AllWindowFunction[Click, str, Any]):
+        def apply(self, window: Any, inputs: Iterable[Click]) -> Iterable[str]:
+            return [click.user for click in inputs]
 
 
     class Near(ProcessJoinFunction):
@@ -163,6 +175,10 @@ RECORDS = """
     reveal_type(clicks.connect(bills).process(Prices()))
     reveal_type(keyed.deduplicate())
     reveal_type(keyed.top_n(3, "price", results="final"))
+    reveal_type(keyed.deduplicate("last"))
+    reveal_type(keyed.top_n(3, "price"))
+    reveal_type(windows.apply(Largest()))
+    reveal_type(clicks.window_all(hour).apply(Users()))
     dear = CEP.pattern(keyed, Pattern.begin("dear").where(lambda click: click.price > 9))
     reveal_type(dear.select(lambda match: match["dear"][0].user))
     reveal_type(env.from_collection([{"user": "ada"}]).as_records(Bill))
@@ -193,6 +209,10 @@ REVEALED_RECORDS = [
     "DataStream[float]",
     "DataStream[Click]",
     "DataStream[Click]",
+    "DataStream[Row]",
+    "DataStream[Row]",
+    "DataStream[Bill]",
+    "DataStream[str]",
     "DataStream[str]",
     "DataStream[Bill]",
 ]

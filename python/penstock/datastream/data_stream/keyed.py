@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.aggregates import Aggregate
+    from penstock.common.types import Row
     from penstock.datastream.data_stream.join_functions import JoinContext
     from penstock.datastream.data_stream.rankings import Ranking, Results
     from penstock.datastream.data_stream.type_arguments import TypeArgument
@@ -245,10 +246,10 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         by: Any,
         descending: bool = True,
         *,
-        results: Results = "changes",
+        results: Literal["changes"] = "changes",
         rank: str | None = None,
         ttl: Lifetime = None,
-    ) -> DataStream[Any]: ...
+    ) -> DataStream[Row]: ...
 
     def top_n(
         self,
@@ -303,11 +304,11 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
     @overload
     def deduplicate(
         self,
-        keep: Literal["first", "last"],
+        keep: Literal["last"],
         *,
-        results: Results = "changes",
+        results: Literal["changes"] = "changes",
         ttl: Lifetime = None,
-    ) -> DataStream[Any]: ...
+    ) -> DataStream[Row]: ...
 
     def deduplicate(
         self,

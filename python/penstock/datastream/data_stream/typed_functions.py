@@ -66,6 +66,22 @@ class ProcessesAll(Protocol[IN, OUT]):
         ...
 
 
+class AppliesWindow(Protocol[IN, OUT]):
+    """A WindowFunction."""
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[IN], /) -> Iterable[OUT]:
+        """Return the records to emit when the window fires."""
+        ...
+
+
+class AppliesAll(Protocol[IN, OUT]):
+    """An AllWindowFunction."""
+
+    def apply(self, window: Any, inputs: Iterable[IN], /) -> Iterable[OUT]:
+        """Return the records to emit when the window fires."""
+        ...
+
+
 class Joins(Protocol[OUT]):
     """A JoinFunction."""
 

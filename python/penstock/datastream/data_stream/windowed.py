@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from penstock.aggregates import Aggregate
     from penstock.datastream.data_stream.typed_functions import (
         Aggregates,
+        AppliesAll,
+        AppliesWindow,
         JoinsByTime,
         ProcessesAll,
         ProcessesWindow,
@@ -177,7 +179,11 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
         )
 
     @former_keywords(result_type="output_type")
-    def apply(self, window_function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
+    def apply(
+        self,
+        window_function: AppliesWindow[T, OUT] | AppliesAll[T, OUT],
+        output_type: TypeArgument = None,
+    ) -> DataStream[OUT]:
         """Call a function with all records of each window when it fires."""
         check_function(window_function, self._window_function, "apply", or_callable=False)
         return self._stream(self._listed("apply", window_function, output_type))
