@@ -89,3 +89,65 @@ def test_a_table_is_replicated(server, table, identity, tmp_path):
         )
     finally:
         job.cancel().result()
+
+
+COLUMNS = {
+    "price": ("NUMERIC(20, 4)", Types.BIG_DEC(), "1234567.8900"),
+    "since": ("TIMESTAMPTZ", Types.INSTANT(), "'2026-01-02 03:04:05.678901+02'"),
+    "at": ("TIMESTAMP", Types.SQL_TIMESTAMP(), "'2026-01-02 03:04:05.678901'"),
+    "day": ("DATE", Types.SQL_DATE(), "'2026-01-02'"),
+    "hour": ("TIME", Types.SQL_TIME(), "'03:04:05.5'"),
+    "doc": ("JSONB", Types.STRING(), """'{"a": [1, null, "é"]}'"""),
+    "code": ("UUID", Types.STRING(), "'0f8fad5b-d9cb-469f-a165-70867728950e'"),
+    "raw": ("BYTEA", Types.PRIMITIVE_ARRAY(Types.BYTE()), r"'\x00ff'"),
+    "numbers": ("BIGINT[]", Types.STRING(), "'{1,NULL,3}'"),
+    "texts": ("TEXT[]", Types.STRING(), """'{"x y",NULL}'"""),
+    "ratio": ("DOUBLE PRECISION", Types.DOUBLE(), "'NaN'"),
+    "truth": ("BOOLEAN", Types.BOOLEAN(), "true"),
+    "small": ("SMALLINT", Types.SHORT(), "-7"),
+}
+
+
+def test_columns_of_every_type_and_nulls_are_replicated(server, table):
+    """Each value arrives in a column of its own type, from a row of the table and from a change."""
+    columns = ", ".join(f"{name} {kind}" for name, (kind, *_) in COLUMNS.items())
+    values = ", ".join(literal for *_, literal in COLUMNS.values())
+    names = ", ".join(COLUMNS)
+    copy = f"{table}_copy"
+    for name in (table, copy):
+        server.execute(f"DROP TABLE IF EXISTS {name}")
+        server.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, {columns})")
+    server.execute(f"INSERT INTO {table} VALUES (1, {values})")
+    server.execute(f"INSERT INTO {table} (id) VALUES (2)")
+    rows = Types.ROW_NAMED(
+        ["id", *COLUMNS], [Types.LONG(), *(kind for _, kind, _ in COLUMNS.values())]
+    )
+    connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+    sink = JdbcSink.upsert(
+        copy,
+        rows,
+        ["id"],
+        connection.with_url(f"jdbc:{server.url}").build(),
+        JdbcExecutionOptions.builder().with_batch_size(1).build(),
+    )
+    env = environment()
+    stream_of(env, source_of(server, table, rows)).add_sink(sink)
+    job = env.execute_async()
+
+    def same():
+        first, second = (
+            server.execute(f"SELECT t::text FROM (SELECT * FROM {name} ORDER BY id) AS t")
+            for name in (table, copy)
+        )
+        return first == second
+
+    try:
+        eventually(same, "the rows are copied")
+        server.execute(f"INSERT INTO {table} VALUES (3, {values})")
+        server.execute(f"INSERT INTO {table} (id) VALUES (4)")
+        server.execute(f"UPDATE {table} SET ({names}) = ROW({values}) WHERE id = 2")
+        nulls = ", ".join(f"{name} = NULL" for name in COLUMNS)
+        server.execute(f"UPDATE {table} SET {nulls} WHERE id = 1")
+        eventually(same, "the changes are copied")
+    finally:
+        job.cancel().result()
