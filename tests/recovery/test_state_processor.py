@@ -1,6 +1,8 @@
 """Savepoints that are read as tables, and written from data as a job's initial state."""
 
 import importlib
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -200,6 +202,33 @@ def test_records_of_classes_that_the_reader_lacks_are_rows(tmp_path, monkeypatch
     assert (key, found.guests[0].name) == (Row(town="Rome"), "bob")
     with pytest.raises(SerializationError, match=r"'stays_of_a_job:Kind'.*must be in sys\.path"):
         read.keyed_state("op", "kind")
+
+
+READER = """
+import sys
+from penstock.state_processor import Savepoint
+
+((_, _, _, stay),) = Savepoint.read(sys.argv[1]).keyed_state_entries("op", "stay")
+print(type(stay), stay.guests[0].name)
+"""
+
+
+def test_a_program_beside_the_job_s_package_finds_its_classes(tmp_path, monkeypatch):
+    """Only the program's own folder is searched, from whatever directory it is started."""
+    package = tmp_path / "program" / "shop_of_a_job"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "stays.py").write_text(MODULE)
+    (package.parent / "read.py").write_text(READER)
+    monkeypatch.syspath_prepend(package.parent)
+    stays = importlib.import_module("shop_of_a_job.stays")
+    stay = stays.Stay(stays.Place("Rome"), stays.Name("ada"), [stays.Guest(name="bob")])
+    descriptor = ValueStateDescriptor("stay", None)
+    path = SavepointWriter(4).keyed_state("op", descriptor, [("k", stay)])
+    command = [sys.executable, str(package.parent / "read.py"), path.write(str(tmp_path / "sp"))]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    found = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment)
+    assert found.stdout == "<class 'shop_of_a_job.stays.Stay'> bob\n", found.stderr
 
 
 def test_entries_are_a_dictionary(tmp_path):
