@@ -6,7 +6,9 @@ written from records and read as records.
 
 import datetime
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
+from typing import NamedTuple
 
 import pandas
 import pytest
@@ -14,8 +16,13 @@ from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.delta import DeltaSink, DeltaSource
 from penstock.datastream.connectors.iceberg import IcebergSink, IcebergSource
+from penstock.datastream.formats.json import (
+    JsonRowDeserializationSchema,
+    JsonRowSerializationSchema,
+)
 from penstock.expressions import field
 from penstock.table import StreamTableEnvironment
+from pydantic import BaseModel
 from pyiceberg.catalog import load_catalog
 from support.environments import in_process
 
@@ -102,6 +109,64 @@ def test_a_table_of_a_lake_is_written_from_records_and_read_as_records(lake, tmp
     rows = in_process(1).from_source(source, WatermarkStrategy.no_watermarks(), "lake")
     with rows.as_records(Order).execute_and_collect() as found:
         assert sorted(found, key=lambda order: order.number) == orders
+
+
+class Cup(NamedTuple):
+    number: int
+    place: Place
+    sizes: list[int]
+    weights: dict[str, float]
+    note: str | None
+    state: State
+    at: datetime.datetime
+    price: Decimal
+
+
+Bowl = dataclass(frozen=True, slots=True)(
+    type("Bowl", (), {"__annotations__": Cup.__annotations__})
+)
+
+
+class Town(BaseModel):
+    town: str
+    number: int | None
+
+
+class Plate(BaseModel):
+    number: int
+    place: Town
+    sizes: list[int]
+    weights: dict[str, float]
+    note: str | None
+    state: State
+    at: datetime.datetime
+    price: Decimal
+
+
+@pytest.mark.parametrize(("kind", "place"), [(Cup, Place), (Bowl, Place), (Plate, Town)])
+def test_records_of_every_kind_have_the_same_fields_in_every_format(kind, place, tmp_path):
+    fields = {
+        "place": place(town="Rome", number=None), "sizes": [1, 2], "weights": {"x": 1.5},
+        "state": State.OPEN, "at": datetime.datetime(2026, 3, 8, 2, 30, 1, 5),
+    }  # fmt: skip
+    made = [
+        kind(number=1, note=None, price=Decimal("12.50"), **fields),
+        kind(number=2, note="é", price=Decimal(-1), **fields),
+    ]
+    typed = Types.of(kind)
+    written = JsonRowSerializationSchema.builder().with_type_info(typed).build()
+    read = JsonRowDeserializationSchema.builder().type_info(typed).build()
+    assert [read.deserialize(written.serialize(record)) for record in made] == made
+    frame = in_process(1).from_collection(made).to_pandas()
+    assert list(frame.columns) == list(kind.__annotations__)
+    sink = DeltaSink(str(tmp_path / "t"), typed)
+    env = in_process(1)
+    env.from_pandas(frame, typed).as_records(kind).sink_to(sink)
+    env.execute()
+    source = DeltaSource.for_snapshot(str(tmp_path / "t"))
+    rows = in_process(1).from_source(source, WatermarkStrategy.no_watermarks(), "lake")
+    with rows.as_records(kind).execute_and_collect() as found:
+        assert sorted(found, key=lambda record: record.number) == made
 
 
 def test_a_table_of_records_has_their_fields_as_columns():
