@@ -5,6 +5,7 @@ import itertools
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
 from penstock.common import SimpleStringSchema, Types
 from penstock.connectors.kinesis.enumerator import ShardEnumerator
@@ -325,6 +326,34 @@ def test_a_closed_shard_ends(properties, opened, monkeypatch):
     output = read(reader, [ShardSplit("s", "x")], lambda output: output.released)
     assert (output.elements, output.released) == (["a", "b", "c"], ["s/x"])
     assert reader.snapshot_state(1) == []
+
+
+@pytest.mark.parametrize(
+    "code", ["ExpiredIteratorException", "ProvisionedThroughputExceededException"]
+)
+def test_a_shard_continues_after_its_last_record_when_a_request_fails(
+    code, properties, opened, monkeypatch
+):
+    """An iterator that expired, or a throttled request, costs no record and repeats none."""
+    asked = []
+
+    class Failing(Closed):
+        def get_shard_iterator(self, **request):
+            asked.append(request.get("StartingSequenceNumber", request["ShardIteratorType"]))
+            return {"ShardIterator": "next"}
+
+        def get_records(self, **request):
+            if self.pages[0] is None:
+                self.pages.pop(0)
+                raise ClientError({"Error": {"Code": code, "Message": "slow"}}, "GetRecords")
+            return super().get_records(**request)
+
+    monkeypatch.setattr(CLIENT, lambda *_: Failing(["a"], None, ["b"]))
+    reader = source(properties)._as_source().create_reader(None)
+    opened.append(reader)
+    output = read(reader, [ShardSplit("s", "x")], lambda output: output.released)
+    assert output.elements == ["a", "b"]
+    assert asked == ["TRIM_HORIZON", "a"]
 
 
 def test_a_new_job_starts_with_new_records(kinesis, properties, opened):
