@@ -31,7 +31,8 @@ def documented():
     """Return the classes that an example or a sentence subclasses."""
     known, bases = {}, set()
     for module in (file_system, functions, serialization):
-        known.update(vars(module))
+        # Not `vars`, which has a lazy name only once some other module has used it.
+        known.update({name: getattr(module, name) for name in module.__all__})
     for tree in map(ast.parse, EXAMPLES):
         names = imported_by(tree)
         known.update(names)
