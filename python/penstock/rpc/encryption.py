@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import AuthenticationError
+from penstock.errors import AuthenticationError, PartitionConnectionError
 
 if TYPE_CHECKING:
     from penstock.network.pure.transport.tls import TlsSession
@@ -64,7 +64,7 @@ class EncryptedSocket(socket.socket):
         try:
             with self._session_lock:
                 self._received += self._session.open(memoryview(data))
-        except AuthenticationError as error:
+        except PartitionConnectionError as error:
             raise ConnectionAbortedError(str(error)) from error
 
     # ---- writing -----------------------------------------------------------------------------
@@ -132,10 +132,10 @@ class EncryptedSocket(socket.socket):
                 if not data:
                     raise AuthenticationError("the peer disconnected before the TLS handshake")
                 self._received += session.open(memoryview(data))
-        except AuthenticationError:
+        except (AuthenticationError, PartitionConnectionError) as error:
             if alert := session.take_outgoing():
                 super().sendall(alert)
-            raise
+            raise AuthenticationError(str(error)) from error
 
 
 def encrypted_by_server(
