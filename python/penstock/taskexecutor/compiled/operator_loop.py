@@ -20,7 +20,7 @@ from __future__ import annotations
 from sys import exc_info
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.compiled.first_results import warn_of_parts
+from penstock.common.calls.first_results import warn_of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
