@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import pytest
+from penstock.common.calls import first_results
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -26,7 +27,6 @@ from penstock.datastream.state import (
 )
 from penstock.errors import InvalidProgramError, SerializationError
 from penstock.graph import operators
-from penstock.taskexecutor.compiled import first_results
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
