@@ -354,7 +354,7 @@ impl MemorySegment {
     ///
     /// # Safety
     ///
-    /// It uses nothing.
+    /// The view is not used, so there is nothing to hold.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {}
 
     /// Copies `length` bytes at `index` to `target[offset:]`.

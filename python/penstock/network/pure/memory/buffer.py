@@ -10,6 +10,7 @@ from typing import Protocol, Self, SupportsIndex
 from penstock.errors import IllegalStateError
 from penstock.network.data_type import DataType
 from penstock.network.pure.arguments import boolean, integers
+from penstock.network.pure.memory.exports import ExportsViews
 from penstock.network.pure.memory.segment import MemorySegment
 from penstock.serialization.pure.uncopied import Uncopied
 
@@ -159,7 +160,7 @@ class SharedReference(_Counted):
         self._buffer.recycle()
 
 
-class Buffer(_Counted):
+class Buffer(_Counted, ExportsViews):
     """A segment, its recycler, reader and writer index, and a count of references.
 
     The count starts at 1.  The segment returns to the recycler exactly once, when the count reaches
@@ -304,12 +305,6 @@ class Buffer(_Counted):
             raise BufferError("the bytes of a buffer are read-only")
         return self.view()
 
-    def __release_buffer__(self, view: memoryview, /) -> None:
-        """Do nothing: Python drops the exported view.
-
-        numpy holds an export only of objects with this method, and otherwise the object alone.
-        """
-
     def _readable(self) -> memoryview:
         """Return the readable bytes; the caller keeps a reference while it uses them."""
         self._check_alive()
@@ -331,7 +326,7 @@ class Buffer(_Counted):
         return BufferSlice(self, offset, length, self)
 
 
-class BufferSlice(Uncopied):
+class BufferSlice(ExportsViews):
     """A read-only part of a buffer with indexes and data type of its own."""
 
     __slots__ = (
@@ -448,12 +443,6 @@ class BufferSlice(Uncopied):
         if flags & _WRITABLE:
             raise BufferError("the bytes of a buffer are read-only")
         return self.view()
-
-    def __release_buffer__(self, view: memoryview, /) -> None:
-        """Do nothing: Python drops the exported view.
-
-        numpy holds an export only of objects with this method, and otherwise the object alone.
-        """
 
     def _readable(self) -> memoryview:
         """Return the readable bytes; the caller keeps a reference while it uses them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from penstock.errors import IllegalStateError
 from penstock.network.pure.arguments import amount, boolean, integer, integers, octets
-from penstock.serialization.pure.uncopied import Uncopied
+from penstock.network.pure.memory.exports import ExportsViews
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ _NATIVE = "<" if sys.byteorder == "little" else ">"
 _SCALARS = {(code, order): struct.Struct(order + code) for code in "Hhiqfd" for order in ("<", ">")}
 
 
-class MemorySegment(Uncopied):
+class MemorySegment(ExportsViews):
     """Bytes on the Python heap or in a mapping outside it.
 
     Scalars: ``get_int(index)``/``put_int(index, value)`` in native order, ``…_little_endian``
@@ -190,12 +190,6 @@ class MemorySegment(Uncopied):
             IllegalStateError: the segment is freed, or gives no views.
         """
         return self.wrap_range(0, self._size)
-
-    def __release_buffer__(self, view: memoryview, /) -> None:
-        """Do nothing: Python drops the exported view.
-
-        numpy holds an export only of objects with this method, and otherwise the object alone.
-        """
 
     def wrap_range(self, offset: int, length: int) -> memoryview:
         """Return a view of ``length`` bytes from ``offset``.
