@@ -84,14 +84,14 @@ class _BatchSource(SourceOperator):
         """Create a source without a split."""
         super().__init__()
         self.emission = AdaptiveEmission()
-        self.batch_turns = AdaptiveBatches()
+        self.batch_emission = AdaptiveBatches()
         self.merging = AdaptiveMerging()
 
     def emit_next(self, limit: int) -> int:
         """Emit about ``limit`` records at most without blocking, or more as columns."""
         elements = self.elements
         if elements is not None and elements.are_columns:
-            self.batch_turns.emit(batch_limit(limit), self._emit)
+            self.batch_emission.emit(batch_limit(limit), self._emit)
         elif elements is not None:
             emission = self.merging if elements.are_merged else self.emission
             emission.emit(limit, self._emit)

@@ -74,7 +74,7 @@ class _RowRange(SourceOperator):
         self.rows: list[Any] | ColumnBatch = []
         self.emitted = 0
         self.emission = AdaptiveEmission()
-        self.batch_turns = AdaptiveBatches()
+        self.batch_emission = AdaptiveBatches()
         #: Most rows of a batch of columns; 0 if rows are emitted one by one.
         self.batch_rows = 0
         self.batch: Any = None
@@ -87,7 +87,7 @@ class _RowRange(SourceOperator):
         if self.emitted == len(self.rows):
             self.rows, self.emitted = self._decoded(), 0
         if isinstance(self.rows, ColumnBatch):
-            self.batch_turns.emit(batch_limit(limit), self._emit)
+            self.batch_emission.emit(batch_limit(limit), self._emit)
         else:
             self.emission.emit(limit, self._emit)
         return MORE_AVAILABLE if self.next <= self.last else END_OF_DATA
