@@ -63,6 +63,7 @@ def _unified(made: list[list[Column]]) -> list[list[Column]]:
 
     if len({len(columns) for columns in made}) > 1:
         raise GivenUpError
+    declared: TypeInformation
     for at in range(len(made[0])):
         parts = [columns[at] for columns in made]
         if all(part.declared == parts[0].declared for part in parts):

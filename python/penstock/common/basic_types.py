@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.time import Instant
 
+if TYPE_CHECKING:
+    from decimal import Decimal
 
-class TypeInformation(NoJavaMembers):
+    from typing_extensions import TypeVar
+
+    #: The Python values that a type describes: a plain ``TypeInformation`` describes any.
+    VALUE = TypeVar("VALUE", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    VALUE = TypeVar("VALUE", covariant=True)
+
+
+class TypeInformation(NoJavaMembers, Generic[VALUE]):
     """Describes the values of a stream, a key or a state."""
 
     def __init__(self) -> None:
@@ -54,7 +66,7 @@ class BasicType(Enum):
     INSTANT = "Instant"
 
 
-class BasicTypeInfo(TypeInformation):
+class BasicTypeInfo(TypeInformation[VALUE]):
     """A scalar."""
 
     def __init__(self, basic_type: BasicType) -> None:
@@ -78,67 +90,67 @@ class BasicTypeInfo(TypeInformation):
         return self._basic_type.value
 
     @staticmethod
-    def STRING_TYPE_INFO() -> BasicTypeInfo:
+    def STRING_TYPE_INFO() -> BasicTypeInfo[str]:
         """Return the type of strings of any length."""
         return BasicTypeInfo(BasicType.STRING)
 
     @staticmethod
-    def BOOLEAN_TYPE_INFO() -> BasicTypeInfo:
+    def BOOLEAN_TYPE_INFO() -> BasicTypeInfo[bool]:
         """Return the type of True and False."""
         return BasicTypeInfo(BasicType.BOOLEAN)
 
     @staticmethod
-    def BYTE_TYPE_INFO() -> BasicTypeInfo:
+    def BYTE_TYPE_INFO() -> BasicTypeInfo[int]:
         """Return the type of signed 8-bit integers."""
         return BasicTypeInfo(BasicType.BYTE)
 
     @staticmethod
-    def SHORT_TYPE_INFO() -> BasicTypeInfo:
+    def SHORT_TYPE_INFO() -> BasicTypeInfo[int]:
         """Return the type of signed 16-bit integers."""
         return BasicTypeInfo(BasicType.SHORT)
 
     @staticmethod
-    def INT_TYPE_INFO() -> BasicTypeInfo:
+    def INT_TYPE_INFO() -> BasicTypeInfo[int]:
         """Return the type of signed 32-bit integers."""
         return BasicTypeInfo(BasicType.INT)
 
     @staticmethod
-    def LONG_TYPE_INFO() -> BasicTypeInfo:
+    def LONG_TYPE_INFO() -> BasicTypeInfo[int]:
         """Return the type of signed 64-bit integers."""
         return BasicTypeInfo(BasicType.LONG)
 
     @staticmethod
-    def FLOAT_TYPE_INFO() -> BasicTypeInfo:
+    def FLOAT_TYPE_INFO() -> BasicTypeInfo[float]:
         """Return the type of single-precision numbers."""
         return BasicTypeInfo(BasicType.FLOAT)
 
     @staticmethod
-    def DOUBLE_TYPE_INFO() -> BasicTypeInfo:
+    def DOUBLE_TYPE_INFO() -> BasicTypeInfo[float]:
         """Return the type of double-precision numbers."""
         return BasicTypeInfo(BasicType.DOUBLE)
 
     @staticmethod
-    def CHAR_TYPE_INFO() -> BasicTypeInfo:
+    def CHAR_TYPE_INFO() -> BasicTypeInfo[str]:
         """Return the type of single characters."""
         return BasicTypeInfo(BasicType.CHAR)
 
     @staticmethod
-    def BIG_INT_TYPE_INFO() -> BasicTypeInfo:
+    def BIG_INT_TYPE_INFO() -> BasicTypeInfo[int]:
         """Return the type of integers of any size."""
         return BasicTypeInfo(BasicType.BIG_INT)
 
     @staticmethod
-    def BIG_DEC_TYPE_INFO() -> BasicTypeInfo:
+    def BIG_DEC_TYPE_INFO() -> BasicTypeInfo[Decimal]:
         """Return the type of decimal numbers of any precision."""
         return BasicTypeInfo(BasicType.BIG_DEC)
 
     @staticmethod
-    def INSTANT_TYPE_INFO() -> BasicTypeInfo:
+    def INSTANT_TYPE_INFO() -> BasicTypeInfo[Instant]:
         """Return the type of points in time."""
         return InstantTypeInfo(BasicType.INSTANT)
 
 
-class InstantTypeInfo(BasicTypeInfo):
+class InstantTypeInfo(BasicTypeInfo[Instant]):
     """A point in time with nanoseconds."""
 
     def __init__(self, basic_type: BasicType) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
-from penstock.common.basic_types import TypeInformation
+from penstock.common.basic_types import VALUE, TypeInformation
 from penstock.common.calls.names import checked_name
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError, WrongArgumentError
@@ -12,8 +12,19 @@ from penstock.errors import InvalidProgramError, WrongArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import TypeVar
 
-class PickledBytesTypeInfo(TypeInformation):
+    #: The keys of a dictionary, and the elements of an array or list.
+    KEY = TypeVar("KEY", covariant=True, default=Any)
+    ELEMENT = TypeVar("ELEMENT", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    KEY = TypeVar("KEY", covariant=True)
+    ELEMENT = TypeVar("ELEMENT", covariant=True)
+
+
+class PickledBytesTypeInfo(TypeInformation[VALUE]):
     """Any Python value: the type of everything that was not declared."""
 
     def __eq__(self, o: object) -> bool:
@@ -27,7 +38,7 @@ class PickledBytesTypeInfo(TypeInformation):
         return "PickledByteArrayTypeInfo"
 
 
-class _ElementTypeInfo(TypeInformation):
+class _ElementTypeInfo(TypeInformation[VALUE]):
     """Base of array and list types, which have an element type."""
 
     def __init__(self, element_type: TypeInformation) -> None:
@@ -102,10 +113,10 @@ class ObjectArrayTypeInfo(_ElementTypeInfo):
         return super().__repr__()
 
 
-class ListTypeInfo(_ElementTypeInfo):
+class ListTypeInfo(_ElementTypeInfo[list[ELEMENT]], Generic[ELEMENT]):
     """A list."""
 
-    def __init__(self, element_type: TypeInformation) -> None:
+    def __init__(self, element_type: TypeInformation[ELEMENT]) -> None:
         """Create the description of a list with that element type."""
         super().__init__(element_type)
 
@@ -120,10 +131,12 @@ class ListTypeInfo(_ElementTypeInfo):
         return super().__repr__()
 
 
-class MapTypeInfo(TypeInformation):
+class MapTypeInfo(TypeInformation[dict[KEY, ELEMENT]], Generic[KEY, ELEMENT]):
     """A dictionary."""
 
-    def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+    def __init__(
+        self, key_type_info: TypeInformation[KEY], value_type_info: TypeInformation[ELEMENT]
+    ) -> None:
         """Create the description of a dictionary with these key and value types."""
         super().__init__()
         self._key_type_info = as_type_information(key_type_info, "MapTypeInfo")
@@ -154,7 +167,7 @@ class MapTypeInfo(TypeInformation):
         return f"MapTypeInfo<{self._key_type_info!r}, {self._value_type_info!r}>"
 
 
-class TupleTypeInfo(TypeInformation):
+class TupleTypeInfo(TypeInformation[tuple[Any, ...]]):
     """A tuple of fixed length."""
 
     def __init__(self, field_types: Sequence[TypeInformation]) -> None:
@@ -201,7 +214,7 @@ class TupleTypeInfo(TypeInformation):
         return tuple(field.from_internal_type(value) for field, value in pairs)
 
 
-class RowTypeInfo(TypeInformation):
+class RowTypeInfo(TypeInformation[Row]):
     """A `Row` whose fields have types and names; the names default to f0, f1 and so on."""
 
     def __init__(

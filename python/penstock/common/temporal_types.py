@@ -31,7 +31,7 @@ class SqlTimeTypeInfo(TypeInformation):
         return TimestampTypeInfo()
 
 
-class DateTypeInfo(TypeInformation):
+class DateTypeInfo(TypeInformation[datetime.date]):
     """`datetime.date`; internally the days since 1970-01-01."""
 
     EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
@@ -63,7 +63,7 @@ class DateTypeInfo(TypeInformation):
         return None if v is None else datetime.date.fromordinal(v + self.EPOCH_ORDINAL)
 
 
-class TimeTypeInfo(TypeInformation):
+class TimeTypeInfo(TypeInformation[datetime.time]):
     """`datetime.time`; internally the microseconds since midnight."""
 
     EPOCH_ORDINAL = 0
@@ -100,7 +100,7 @@ class TimeTypeInfo(TypeInformation):
         return datetime.time(hour, minute, second, micros)
 
 
-class TimestampTypeInfo(TypeInformation):
+class TimestampTypeInfo(TypeInformation[datetime.datetime]):
     """`datetime.datetime`; internally epoch microseconds."""
 
     def __eq__(self, o: object) -> bool:

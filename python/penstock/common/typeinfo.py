@@ -6,7 +6,7 @@ description has no codec itself: `penstock.serialization.codec` creates one from
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.common.basic_types import BasicType, BasicTypeInfo, InstantTypeInfo, TypeInformation
 from penstock.common.calls.former_keywords import former_keywords
@@ -33,6 +33,15 @@ from penstock.common.temporal_types import (
     TimeTypeInfo,
 )
 from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    import datetime
+    from decimal import Decimal
+
+    from penstock.common.time import Instant
+
+KEY = TypeVar("KEY")
+VALUE = TypeVar("VALUE")
 
 __all__ = [
     "BasicArrayTypeInfo",
@@ -65,82 +74,82 @@ class Types(metaclass=SnakeCaseHints):
     """Creates type descriptions."""
 
     @staticmethod
-    def STRING() -> TypeInformation:
+    def STRING() -> TypeInformation[str]:
         """Return the type of strings; None is allowed."""
         return BasicTypeInfo.STRING_TYPE_INFO()
 
     @staticmethod
-    def BYTE() -> TypeInformation:
+    def BYTE() -> TypeInformation[int]:
         """Return the type of signed 8-bit integers."""
         return BasicTypeInfo.BYTE_TYPE_INFO()
 
     @staticmethod
-    def BOOLEAN() -> TypeInformation:
+    def BOOLEAN() -> TypeInformation[bool]:
         """Return the type of True and False."""
         return BasicTypeInfo.BOOLEAN_TYPE_INFO()
 
     @staticmethod
-    def SHORT() -> TypeInformation:
+    def SHORT() -> TypeInformation[int]:
         """Return the type of signed 16-bit integers."""
         return BasicTypeInfo.SHORT_TYPE_INFO()
 
     @staticmethod
-    def INT() -> TypeInformation:
+    def INT() -> TypeInformation[int]:
         """Return the type of signed 32-bit integers."""
         return BasicTypeInfo.INT_TYPE_INFO()
 
     @staticmethod
-    def LONG() -> TypeInformation:
+    def LONG() -> TypeInformation[int]:
         """Return the type of signed 64-bit integers."""
         return BasicTypeInfo.LONG_TYPE_INFO()
 
     @staticmethod
-    def FLOAT() -> TypeInformation:
+    def FLOAT() -> TypeInformation[float]:
         """Return the type of single-precision numbers."""
         return BasicTypeInfo.FLOAT_TYPE_INFO()
 
     @staticmethod
-    def DOUBLE() -> TypeInformation:
+    def DOUBLE() -> TypeInformation[float]:
         """Return the type of double-precision numbers."""
         return BasicTypeInfo.DOUBLE_TYPE_INFO()
 
     @staticmethod
-    def CHAR() -> TypeInformation:
+    def CHAR() -> TypeInformation[str]:
         """Return the type of single characters."""
         return BasicTypeInfo.CHAR_TYPE_INFO()
 
     @staticmethod
-    def BIG_INT() -> TypeInformation:
+    def BIG_INT() -> TypeInformation[int]:
         """Return the type of integers of any size."""
         return BasicTypeInfo.BIG_INT_TYPE_INFO()
 
     @staticmethod
-    def BIG_DEC() -> TypeInformation:
+    def BIG_DEC() -> TypeInformation[Decimal]:
         """Return the type of `decimal.Decimal`."""
         return BasicTypeInfo.BIG_DEC_TYPE_INFO()
 
     @staticmethod
-    def INSTANT() -> TypeInformation:
+    def INSTANT() -> TypeInformation[Instant]:
         """Return the type of `penstock.common.Instant`."""
         return BasicTypeInfo.INSTANT_TYPE_INFO()
 
     @staticmethod
-    def SQL_DATE() -> TypeInformation:
+    def SQL_DATE() -> TypeInformation[datetime.date]:
         """Return the type of `datetime.date`."""
         return SqlTimeTypeInfo.DATE()
 
     @staticmethod
-    def SQL_TIME() -> TypeInformation:
+    def SQL_TIME() -> TypeInformation[datetime.time]:
         """Return the type of `datetime.time`."""
         return SqlTimeTypeInfo.TIME()
 
     @staticmethod
-    def SQL_TIMESTAMP() -> TypeInformation:
+    def SQL_TIMESTAMP() -> TypeInformation[datetime.datetime]:
         """Return the type of `datetime.datetime`; values with a zone are converted to UTC."""
         return SqlTimeTypeInfo.TIMESTAMP()
 
     @staticmethod
-    def TIMESTAMP_LTZ() -> TypeInformation:
+    def TIMESTAMP_LTZ() -> TypeInformation[datetime.datetime]:
         """Return the type of points of time, as `datetime.datetime` in UTC (beyond PyFlink)."""
         return LocalZonedTimestampTypeInfo()
 
@@ -195,14 +204,24 @@ class Types(metaclass=SnakeCaseHints):
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
-    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> MapTypeInfo:
+    def MAP(
+        key_type_info: TypeInformation[KEY], value_type_info: TypeInformation[VALUE]
+    ) -> MapTypeInfo[KEY, VALUE]:
         """Return the type of dictionaries."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
-    def LIST(element_type_info: TypeInformation) -> ListTypeInfo:
+    def LIST(element_type_info: TypeInformation[VALUE]) -> ListTypeInfo[VALUE]:
         """Return the type of lists."""
         return ListTypeInfo(element_type_info)
+
+    @overload
+    @staticmethod
+    def of(annotation: type[VALUE]) -> TypeInformation[VALUE]: ...
+
+    @overload
+    @staticmethod
+    def of(annotation: Any) -> TypeInformation: ...
 
     @staticmethod
     def of(annotation: Any) -> TypeInformation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.calls.missing_methods import SnakeCaseHints
 from penstock.common.time import Duration, Time
@@ -23,7 +23,11 @@ from penstock.graph import operators
 from penstock.graph.transformations import OneInputTransformation
 
 if TYPE_CHECKING:
+    from penstock.datastream.data_stream.typed_functions import AsyncInvokes
     from penstock.datastream.functions.asynchronous import AsyncFunctionDescriptor as _Descriptor
+
+T = TypeVar("T")
+OUT = TypeVar("OUT")
 
 _NO_RETRY = NO_RETRY_STRATEGY
 _ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED
@@ -35,12 +39,12 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
 
     @staticmethod
     def unordered_wait(
-        data_stream: DataStream[Any],
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, OUT],
         timeout: Duration | Time,
         capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[OUT]:
         """Call a function for each record and emit results as they arrive.
 
         Results never cross a watermark.
@@ -63,13 +67,13 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
 
     @staticmethod
     def unordered_wait_with_retry(
-        data_stream: DataStream[Any],
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, OUT],
         timeout: Duration | Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[OUT]:
         """Do the same as `unordered_wait` with retries; the timeout includes all of them."""
         _check_retry(timeout, async_retry_strategy)
         return _wait(
@@ -84,12 +88,12 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
 
     @staticmethod
     def ordered_wait(
-        data_stream: DataStream[Any],
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, OUT],
         timeout: Duration | Time,
         capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[OUT]:
         """Emit results in the order of their records; see `unordered_wait`."""
         return _wait(
             data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _ORDERED
@@ -97,13 +101,13 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
 
     @staticmethod
     def ordered_wait_with_retry(
-        data_stream: DataStream[Any],
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, OUT],
         timeout: Duration | Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[OUT]:
         """Do the same as `ordered_wait` with retries; the timeout includes all of them."""
         _check_retry(timeout, async_retry_strategy)
         return _wait(

@@ -24,7 +24,7 @@ from penstock.datastream.checkpoint_config import CheckpointConfig as Checkpoint
 from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode
 from penstock.datastream.collection_elements import encoded_elements, listed_elements
 from penstock.datastream.data_stream.stream import DataStream as DataStream
-from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared, type_argument
 from penstock.datastream.environment_execution import EnvironmentExecution
 from penstock.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode
 from penstock.datastream.functions.function import check_function
@@ -127,9 +127,19 @@ class StreamExecutionEnvironment(EnvironmentExecution):
 
     # Sources ----------------------------------------------------------------------------------
 
+    @overload
     def from_collection(
-        self, collection: Collection[T], type_info: TypeArgument = None
-    ) -> DataStream[T]:
+        self, collection: Collection[Any], type_info: TypeInformation[T]
+    ) -> DataStream[T]: ...
+
+    @overload
+    def from_collection(
+        self, collection: Collection[T], type_info: Undeclared = None
+    ) -> DataStream[T]: ...
+
+    def from_collection(
+        self, collection: Collection[Any], type_info: TypeArgument = None
+    ) -> DataStream[Any]:
         """Create a stream of the program's own values; the source has one subtask.
 
         Args:
@@ -269,10 +279,19 @@ class StreamExecutionEnvironment(EnvironmentExecution):
     @overload
     def from_source(
         self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation[T],
+    ) -> DataStream[T]: ...
+
+    @overload
+    def from_source(
+        self,
         source: PythonSource[T, Any],
         watermark_strategy: WatermarkStrategy,
         source_name: str,
-        type_info: TypeArgument = None,
+        type_info: Undeclared = None,
     ) -> DataStream[T]: ...
 
     @overload
@@ -281,7 +300,7 @@ class StreamExecutionEnvironment(EnvironmentExecution):
         source: Source,
         watermark_strategy: WatermarkStrategy,
         source_name: str,
-        type_info: TypeArgument = None,
+        type_info: Undeclared = None,
     ) -> DataStream[Any]: ...
 
     def from_source(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.common.typeinfo import TypeInformation, as_type_information
 from penstock.common.watermark_strategy import TimestampAssigner
@@ -17,8 +17,19 @@ if TYPE_CHECKING:
     from builtins import str as Text
     from collections.abc import Callable, Iterable
 
+    from typing_extensions import TypeVar
+
     from penstock.expressions.string_functions import StringFunctions
     from penstock.expressions.time_functions import TimeFunctions
+
+    #: The values, as far as operators and declared types tell.
+    VALUE = TypeVar("VALUE", covariant=True, default=Any)
+    #: The values of a declared type.
+    OUT = TypeVar("OUT", default=Any)
+else:
+    from typing import TypeVar
+
+    VALUE = TypeVar("VALUE", covariant=True)
 
 #: Classes of values that may stand for themselves in an expression.
 _LITERAL_CLASSES = (
@@ -60,7 +71,7 @@ def as_node(value: Any) -> n.Node:
     )
 
 
-class Expression:
+class Expression(Generic[VALUE]):
     """A value computed from the records of a stream.
 
     Operators combine expressions, as in ``field("price") * 2 > 100``.  ``&``, ``|`` and ``~``
@@ -139,35 +150,35 @@ class Expression:
 
     # Comparisons ------------------------------------------------------------------------------
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+    def __eq__(self, other: object) -> Expression[bool]:  # type: ignore[override]
         return _binary("==", self, other)
 
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+    def __ne__(self, other: object) -> Expression[bool]:  # type: ignore[override]
         return _binary("!=", self, other)
 
-    def __lt__(self, other: Any) -> Expression:
+    def __lt__(self, other: Any) -> Expression[bool]:
         return _binary("<", self, other)
 
-    def __le__(self, other: Any) -> Expression:
+    def __le__(self, other: Any) -> Expression[bool]:
         return _binary("<=", self, other)
 
-    def __gt__(self, other: Any) -> Expression:
+    def __gt__(self, other: Any) -> Expression[bool]:
         return _binary(">", self, other)
 
-    def __ge__(self, other: Any) -> Expression:
+    def __ge__(self, other: Any) -> Expression[bool]:
         return _binary(">=", self, other)
 
     __hash__ = object.__hash__
 
-    def is_null(self) -> Expression:
+    def is_null(self) -> Expression[bool]:
         """Return whether the value is None."""
         return Expression(n.IsNull(self.node, negated=False))
 
-    def is_not_null(self) -> Expression:
+    def is_not_null(self) -> Expression[bool]:
         """Return whether the value is not None."""
         return Expression(n.IsNull(self.node, negated=True))
 
-    def is_in(self, values: Iterable[Any]) -> Expression:
+    def is_in(self, values: Iterable[Any]) -> Expression[bool]:
         """Return whether the value equals one of some values.
 
         Args:
@@ -179,26 +190,26 @@ class Expression:
                 raise InvalidProgramError(f"is_in takes values, not expressions: {value}")
         return Expression(n.IsIn(self.node, kept))
 
-    def between(self, lower: Any, upper: Any) -> Expression:
+    def between(self, lower: Any, upper: Any) -> Expression[bool]:
         """Return whether the value is at least ``lower`` and at most ``upper``."""
         not_below, not_above = _binary(">=", self, lower), _binary("<=", self, upper)
         return not_below & not_above
 
     # Conditions -------------------------------------------------------------------------------
 
-    def __and__(self, other: Any) -> Expression:
+    def __and__(self, other: Any) -> Expression[bool]:
         return Expression(n.Logical("and", self.node, as_node(other)))
 
-    def __rand__(self, other: Any) -> Expression:
+    def __rand__(self, other: Any) -> Expression[bool]:
         return Expression(n.Logical("and", as_node(other), self.node))
 
-    def __or__(self, other: Any) -> Expression:
+    def __or__(self, other: Any) -> Expression[bool]:
         return Expression(n.Logical("or", self.node, as_node(other)))
 
-    def __ror__(self, other: Any) -> Expression:
+    def __ror__(self, other: Any) -> Expression[bool]:
         return Expression(n.Logical("or", as_node(other), self.node))
 
-    def __invert__(self) -> Expression:
+    def __invert__(self) -> Expression[bool]:
         return Expression(n.Not(self.node))
 
     def __bool__(self) -> bool:
@@ -210,7 +221,9 @@ class Expression:
 
     # Parts ------------------------------------------------------------------------------------
 
-    def field(self, key: int | Text, type_info: TypeInformation | None = None) -> Expression:
+    def field(
+        self, key: int | Text, type_info: TypeInformation[OUT] | None = None
+    ) -> Expression[OUT]:
         """Return a field of the value; see the function `field`."""
         return Expression(n.Field(self.node, _key(key), _declared(type_info)))
 
@@ -220,7 +233,7 @@ class Expression:
     __iter__ = None
     __contains__ = None
 
-    def cast(self, type_info: TypeInformation) -> Expression:
+    def cast(self, type_info: TypeInformation[OUT]) -> Expression[OUT]:
         """Convert the value to another type: an integer, a float, a text or a boolean.
 
         The result and the errors are those of Python's ``int``, ``float``, ``str`` and ``bool``.
@@ -239,27 +252,27 @@ class Expression:
         """Return the value rounded as Python's ``round`` does; an integer without ``digits``."""
         return _call("round", self) if digits is None else _call("round", self, digits)
 
-    def floor(self) -> Expression:
+    def floor(self) -> Expression[int]:
         """Return the greatest integer that does not exceed the value."""
         return _call("floor", self)
 
-    def ceil(self) -> Expression:
+    def ceil(self) -> Expression[int]:
         """Return the smallest integer that is not below the value."""
         return _call("ceil", self)
 
-    def sqrt(self) -> Expression:
+    def sqrt(self) -> Expression[float]:
         """Return the square root."""
         return _call("sqrt", self)
 
-    def exp(self) -> Expression:
+    def exp(self) -> Expression[float]:
         """Return e to the power of the value."""
         return _call("exp", self)
 
-    def ln(self) -> Expression:
+    def ln(self) -> Expression[float]:
         """Return the natural logarithm."""
         return _call("ln", self)
 
-    def log10(self) -> Expression:
+    def log10(self) -> Expression[float]:
         """Return the logarithm to base 10."""
         return _call("log10", self)
 
@@ -279,13 +292,14 @@ class Expression:
 
     # As a function ----------------------------------------------------------------------------
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any) -> VALUE:
         """Return the value for a record, or for all the arguments of a function."""
         from penstock.expressions.checking import check
         from penstock.expressions.source import function_of
 
         node, _ = check(self.node, [None] * len(arguments))
-        return function_of(node, len(arguments), None)(*arguments)
+        value: VALUE = function_of(node, len(arguments), None)(*arguments)
+        return value
 
     def __timestamp_assigner__(self) -> TimestampAssigner:
         """Return this expression as a `TimestampAssigner`."""

@@ -17,59 +17,59 @@ class StringFunctions:
         """Use ``expression.str``."""
         self._expression = expression
 
-    def lower(self) -> Expression:
+    def lower(self) -> Expression[str]:
         """Convert to lower case."""
         return self._call("lower")
 
-    def upper(self) -> Expression:
+    def upper(self) -> Expression[str]:
         """Convert to upper case."""
         return self._call("upper")
 
-    def title(self) -> Expression:
+    def title(self) -> Expression[str]:
         """Capitalise each word."""
         return self._call("title")
 
-    def strip(self, characters: Any = None) -> Expression:
+    def strip(self, characters: Any = None) -> Expression[str]:
         """Remove white space, or some characters, at both ends."""
         return self._call_with_optional("strip", characters)
 
-    def lstrip(self, characters: Any = None) -> Expression:
+    def lstrip(self, characters: Any = None) -> Expression[str]:
         """Remove white space, or some characters, at the beginning."""
         return self._call_with_optional("lstrip", characters)
 
-    def rstrip(self, characters: Any = None) -> Expression:
+    def rstrip(self, characters: Any = None) -> Expression[str]:
         """Remove white space, or some characters, at the end."""
         return self._call_with_optional("rstrip", characters)
 
-    def replace(self, old: Any, new: Any) -> Expression:
+    def replace(self, old: Any, new: Any) -> Expression[str]:
         """Replace every occurrence of a text."""
         return self._call("replace", old, new)
 
-    def starts_with(self, prefix: Any) -> Expression:
+    def starts_with(self, prefix: Any) -> Expression[bool]:
         """Return whether the text starts with a prefix."""
         return self._call("starts_with", prefix)
 
-    def ends_with(self, suffix: Any) -> Expression:
+    def ends_with(self, suffix: Any) -> Expression[bool]:
         """Return whether the text ends with a suffix."""
         return self._call("ends_with", suffix)
 
-    def contains(self, part: Any) -> Expression:
+    def contains(self, part: Any) -> Expression[bool]:
         """Return whether a text occurs in this one."""
         return self._call("contains", part)
 
-    def find(self, part: Any) -> Expression:
+    def find(self, part: Any) -> Expression[int]:
         """Return the position of a text's first occurrence, from 0; -1 if there is none."""
         return self._call("find", part)
 
-    def length(self) -> Expression:
+    def length(self) -> Expression[int]:
         """Return the number of characters."""
         return self._call("length")
 
-    def slice(self, start: Any = None, stop: Any = None) -> Expression:
+    def slice(self, start: Any = None, stop: Any = None) -> Expression[str]:
         """Return the characters from one position up to another, as ``text[start:stop]``."""
         return self._call("slice", start, stop)
 
-    def split(self, separator: Any = None) -> Expression:
+    def split(self, separator: Any = None) -> Expression[list[str]]:
         """Return the list of parts between separators, or between white space."""
         return self._call_with_optional("split", separator)
 

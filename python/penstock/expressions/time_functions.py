@@ -26,43 +26,43 @@ class TimeFunctions:
         """Use ``expression.dt``."""
         self._expression = expression
 
-    def year(self) -> Expression:
+    def year(self) -> Expression[int]:
         """Return the year."""
         return self._call("year")
 
-    def month(self) -> Expression:
+    def month(self) -> Expression[int]:
         """Return the month, from 1."""
         return self._call("month")
 
-    def day(self) -> Expression:
+    def day(self) -> Expression[int]:
         """Return the day of the month, from 1."""
         return self._call("day")
 
-    def weekday(self) -> Expression:
+    def weekday(self) -> Expression[int]:
         """Return the day of the week, from 1 for Monday to 7 for Sunday."""
         return self._call("weekday")
 
-    def hour(self) -> Expression:
+    def hour(self) -> Expression[int]:
         """Return the hour, 0 to 23."""
         return self._call("hour")
 
-    def minute(self) -> Expression:
+    def minute(self) -> Expression[int]:
         """Return the minute, 0 to 59."""
         return self._call("minute")
 
-    def second(self) -> Expression:
+    def second(self) -> Expression[int]:
         """Return the second, 0 to 59."""
         return self._call("second")
 
-    def millisecond(self) -> Expression:
+    def millisecond(self) -> Expression[int]:
         """Return the millisecond, 0 to 999."""
         return self._call("millisecond")
 
-    def microsecond(self) -> Expression:
+    def microsecond(self) -> Expression[int]:
         """Return the microsecond, 0 to 999,999."""
         return self._call("microsecond")
 
-    def floor(self, size: Duration | Time) -> Expression:
+    def floor(self, size: Duration | Time) -> Expression[int]:
         """Round down to a multiple of a duration, in ms.
 
         Raises:

@@ -9,7 +9,13 @@ from penstock.expressions import nodes as n
 from penstock.expressions.expression import Expression, as_node
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
+
+    #: The values of an expression; any if nothing tells.
+    VALUE = TypeVar("VALUE", default=Any)
 
 #: The record itself: the first argument of the function.
 element: Final = Expression(n.Argument(0))
@@ -25,7 +31,7 @@ def argument(index: int) -> Expression:
     return Expression(n.Argument(index))
 
 
-def field(key: int | str, type_info: TypeInformation | None = None) -> Expression:
+def field(key: int | str, type_info: TypeInformation[VALUE] | None = None) -> Expression[VALUE]:
     """Return a field of the record.
 
     Args:
@@ -36,7 +42,7 @@ def field(key: int | str, type_info: TypeInformation | None = None) -> Expressio
     return element.field(key, type_info)
 
 
-def lit(value: Any) -> Expression:
+def lit(value: VALUE) -> Expression[VALUE]:
     """Return a constant: a number, text, bytes, boolean, date, time, member of an enum or None."""
     return Expression(as_node(value))
 
@@ -48,17 +54,17 @@ def coalesce(*values: Any) -> Expression:
     return Expression(n.Coalesce(tuple(map(as_node, values))))
 
 
-def as_tuple(*values: Any) -> Expression:
+def as_tuple(*values: Any) -> Expression[tuple[Any, ...]]:
     """Return a tuple of some values."""
     return Expression(n.Gather("tuple", tuple(map(as_node, values))))
 
 
-def as_list(*values: Any) -> Expression:
+def as_list(*values: Any) -> Expression[list[Any]]:
     """Return a list of some values."""
     return Expression(n.Gather("list", tuple(map(as_node, values))))
 
 
-def as_row(**values: Any) -> Expression:
+def as_row(**values: Any) -> Expression[Row]:
     """Return a `Row` of named values."""
     if not values:
         raise InvalidProgramError("as_row() takes at least one field")

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     )
     from penstock.datastream.data_stream.connected import (
         BroadcastConnectedStream,
-        BroadcastStream,
         ConnectedStreams,
     )
     from penstock.datastream.data_stream.join_functions import (
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.partition_windowed import (
         Order,
     )
+    from penstock.datastream.data_stream.partitioning import BroadcastStream
     from penstock.datastream.data_stream.sink import (
         DataStreamSink,
     )
@@ -63,7 +63,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "BroadcastConnectedStream": "connected",
-        "BroadcastStream": "connected",
+        "BroadcastStream": "partitioning",
         "CachedDataStream": "keyed",
         "CloseableIterator": "collect",
         "ConnectedStreams": "connected",

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from penstock.common.calls.former_keywords import former_keywords
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.calls.names import checked_name
-from penstock.datastream.annotations import NOTHING, Annotation, of_all, of_results
+from penstock.datastream.annotations import NOTHING, Annotation
 from penstock.datastream.data_stream.iterative import check_descends
 from penstock.datastream.data_stream.join_functions import How, Joining, outer_sides
 from penstock.datastream.data_stream.joined import (
     ONE,
     OTHER,
-    _CoGroupWindow,
     _JoinWindow,
     _TwoKeyedStreams,
     _WithWindow,
-    deadline_ms,
+    join_by_key,
+    refuse_expiry,
 )
 from penstock.datastream.data_stream.keyed import KeyedStream
-from penstock.datastream.data_stream.regular_joins import DeadlineJoin, RegularJoin
 from penstock.datastream.data_stream.stream import DataStream
-from penstock.datastream.data_stream.two_inputs import common_key_type, two_inputs
-from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.data_stream.two_inputs import (
+    annotation_of_both,
+    beside_broadcast,
+    common_key_type,
+    two_inputs,
+)
+from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared, type_argument
 from penstock.datastream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
-    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     KeyedBroadcastProcessFunction,
@@ -36,36 +39,36 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
-from penstock.datastream.state_lifetime import Lifetime, ttl_config
-from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.errors import InvalidProgramError
 from penstock.expressions.computed import result_type
 from penstock.graph import operators
 from penstock.graph.transformations import (
-    BroadcastStateTransformation,
     CoFeedbackTransformation,
     FeedbackTransformation,
-    KeyedBroadcastStateTransformation,
     SelectTransformation,
     SplitTransformation,
     TwoInputTransformation,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from penstock.common.time import Duration, Time
     from penstock.common.typeinfo import TypeInformation
     from penstock.common.types import Row
     from penstock.datastream.data_stream.join_functions import JoinContext
+    from penstock.datastream.data_stream.partitioning import BroadcastStream
     from penstock.datastream.data_stream.typed_functions import (
         CoFlatMaps,
         CoMaps,
         CoProcesses,
         Joins,
+        ProcessesBroadcast,
     )
     from penstock.datastream.functions import FlatJoinFunction
     from penstock.datastream.operators import TwoInputStreamOperator
     from penstock.datastream.state import MapStateDescriptor
+    from penstock.datastream.state_lifetime import Lifetime
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
 
@@ -74,14 +77,6 @@ OUT = TypeVar("OUT")
 #: The records of the two streams of a join in windows.
 LEFT_T = TypeVar("LEFT_T")
 RIGHT_T = TypeVar("RIGHT_T")
-
-#: For each call that adds an operator: the function's method, and whether it yields many results.
-_RESULTS: Final = {
-    "co_map": ("map", False),
-    "co_flat_map": ("flat_map", True),
-    "co_process": ("process_element", True),
-    "keyed_co_process": ("process_element", True),
-}
 
 
 class ConnectedStreams(MissingMethods):
@@ -114,17 +109,43 @@ class ConnectedStreams(MissingMethods):
             self.stream2.key_by(key_selector2, key_type),
         )
 
-    def map(self, func: CoMaps[OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
+    @overload
+    def map(self, func: CoMaps[object], output_type: TypeInformation[OUT]) -> DataStream[OUT]: ...
+
+    @overload
+    def map(self, func: CoMaps[OUT], output_type: Undeclared = None) -> DataStream[OUT]: ...
+
+    def map(self, func: CoMaps[Any], output_type: TypeArgument = None) -> DataStream[Any]:
         """Convert each record to one result; None is not emitted."""
         check_function(func, CoMapFunction, "ConnectedStreams.map", or_callable=False)
         return self._two_input(operators.CoMap, "co_map", "Co-Map", func, output_type)
 
-    def flat_map(self, func: CoFlatMaps[OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
+    @overload
+    def flat_map(
+        self, func: CoFlatMaps[object], output_type: TypeInformation[OUT]
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def flat_map(
+        self, func: CoFlatMaps[OUT], output_type: Undeclared = None
+    ) -> DataStream[OUT]: ...
+
+    def flat_map(self, func: CoFlatMaps[Any], output_type: TypeArgument = None) -> DataStream[Any]:
         """Convert each record to any number of results."""
         check_function(func, CoFlatMapFunction, "ConnectedStreams.flat_map", or_callable=False)
         return self._two_input(operators.CoFlatMap, "co_flat_map", "Co-Flat Map", func, output_type)
 
-    def process(self, func: CoProcesses[OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
+    @overload
+    def process(
+        self, func: CoProcesses[object], output_type: TypeInformation[OUT]
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def process(
+        self, func: CoProcesses[OUT], output_type: Undeclared = None
+    ) -> DataStream[OUT]: ...
+
+    def process(self, func: CoProcesses[Any], output_type: TypeArgument = None) -> DataStream[Any]:
         """Convert each record to any number of results, with timestamps, and state if keyed.
 
         A CoProcessFunction works on keyed streams, too; it has no method for timers.
@@ -179,13 +200,8 @@ class ConnectedStreams(MissingMethods):
         func: Any,
         output_type: TypeArgument,
     ) -> DataStream[Any]:
-        called, elements = _RESULTS[method]
-        annotation = of_all(
-            of_results(func, f"{called}{side}", elements=elements) for side in (1, 2)
-        )
-        return self._connected(
-            name, kind(shipped(func, method)), type_argument(output_type, method), annotation
-        )
+        operator, declared = kind(shipped(func, method)), type_argument(output_type, method)
+        return self._connected(name, operator, declared, annotation_of_both(func, method))
 
     def _connected(
         self,
@@ -209,22 +225,6 @@ class ConnectedStreams(MissingMethods):
         return self.stream1._add(transformation, annotation if output_type is None else NOTHING)
 
 
-class BroadcastStream(MissingMethods):
-    """A stream whose records every subtask receives, with the states that it fills."""
-
-    def __init__(
-        self,
-        input_stream: DataStream[Any],
-        broadcast_state_descriptors: list[MapStateDescriptor],
-    ) -> None:
-        """Use `DataStream.broadcast`."""
-        self.input_stream = input_stream
-        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
-
-    def __repr__(self) -> str:
-        return f"<BroadcastStream of {self.input_stream!r}>"
-
-
 class BroadcastConnectedStream(MissingMethods):
     """A stream connected to a broadcast stream."""
 
@@ -243,12 +243,19 @@ class BroadcastConnectedStream(MissingMethods):
         parts = f"{self.non_broadcast_stream!r} and {self.broadcast_stream!r}"
         return f"<BroadcastConnectedStream of {parts}>"
 
+    @overload
     def process(
-        self,
-        func: BroadcastProcessFunction[Any, Any, OUT]
-        | KeyedBroadcastProcessFunction[Any, Any, Any, OUT],
-        output_type: TypeArgument = None,
-    ) -> DataStream[OUT]:
+        self, func: ProcessesBroadcast[object], output_type: TypeInformation[OUT]
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def process(
+        self, func: ProcessesBroadcast[OUT], output_type: Undeclared = None
+    ) -> DataStream[OUT]: ...
+
+    def process(
+        self, func: ProcessesBroadcast[Any], output_type: TypeArgument = None
+    ) -> DataStream[Any]:
         """Convert each record to any number of results, with broadcast state.
 
         Args:
@@ -259,19 +266,8 @@ class BroadcastConnectedStream(MissingMethods):
         keyed = isinstance(self.non_broadcast_stream, KeyedStream)
         wanted = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
         check_function(func, wanted, "BroadcastConnectedStream.process", or_callable=False)
-        kind = operators.KeyedBroadcastProcess if keyed else operators.BroadcastProcess
-        method = "keyed_broadcast_process" if keyed else "broadcast_process"
-        name = "Keyed-Co-Process-Broadcast" if keyed else "Co-Process-Broadcast"
-        key_selector, key_type = self.non_broadcast_stream._keys()
-        transformation = two_inputs(
-            KeyedBroadcastStateTransformation if keyed else BroadcastStateTransformation,
-            (self.non_broadcast_stream, self.broadcast_stream.input_stream),
-            name,
-            kind(shipped(func, method)),
-            type_argument(output_type, method),
-            (key_selector, None),
-            key_type,
-        )
+        streams = self.non_broadcast_stream, self.broadcast_stream.input_stream
+        transformation = beside_broadcast(streams, func, output_type, keyed=keyed)
         return self.non_broadcast_stream._add(transformation)
 
 
@@ -314,11 +310,44 @@ class JoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
     @overload
     def apply(
         self,
-        function: Callable[..., OUT] | Joins[OUT],
+        function: Callable[[ONE, OTHER | None], OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["left"],
+        ttl: None = None,
+        deadline: Duration | Time,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[[ONE | None, OTHER], OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["right"],
+        ttl: None = None,
+        deadline: Duration | Time,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[[ONE | None, OTHER | None], OUT] | Joins[OUT],
+        output_type: TypeArgument = None,
+        *,
+        how: Literal["full"],
+        ttl: None = None,
+        deadline: Duration | Time,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def apply(
+        self,
+        function: Callable[[Any, Any, JoinContext], OUT],
         output_type: TypeArgument = None,
         *,
         how: Literal["left", "right", "full"],
-        ttl: Lifetime | tuple[Lifetime, Lifetime] = None,
+        ttl: None = None,
         deadline: Duration | Time,
     ) -> DataStream[OUT]: ...
 
@@ -364,18 +393,10 @@ class JoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
         """
         where = "join apply"
         outer = outer_sides(how, where, ("inner", "left", "right", "full"))
-        left, right = self._streams
-        joining = Joining(function, [left._record_type(), right._record_type()], where)
+        joining = Joining(function, [side._record_type() for side in self._streams], where)
         changes = deadline is None and any(outer)
         declared = result_type(joining.function, output_type)
-        if deadline is not None:
-            joined: Any = DeadlineJoin(joining, outer, deadline_ms(deadline, ttl))
-        else:
-            lifetimes: Any = ttl if isinstance(ttl, tuple) else (ttl, ttl)
-            if len(lifetimes) != 2:
-                raise WrongArgumentError(f"{where}: ttl is one lifetime or a pair, got {ttl!r}")
-            one, other = (ttl_config(lifetime, where) for lifetime in lifetimes)
-            joined = RegularJoin(joining, outer, (one, other))
+        joined = join_by_key(joining, outer, ttl, deadline)
         if changes and output_type is not None:
             raise InvalidProgramError(
                 f"{where}: the results of an outer join without a deadline are rows that change: "
@@ -421,7 +442,34 @@ class JoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
         @overload
         def apply(
             self,
-            function: Callable[..., OUT] | Joins[OUT],
+            function: Callable[[LEFT_T, RIGHT_T | None], OUT] | Joins[OUT],
+            output_type: TypeArgument = None,
+            *,
+            how: Literal["left"],
+        ) -> DataStream[OUT]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[[LEFT_T | None, RIGHT_T], OUT] | Joins[OUT],
+            output_type: TypeArgument = None,
+            *,
+            how: Literal["right"],
+        ) -> DataStream[OUT]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[[LEFT_T | None, RIGHT_T | None], OUT] | Joins[OUT],
+            output_type: TypeArgument = None,
+            *,
+            how: Literal["full"],
+        ) -> DataStream[OUT]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[[Any, Any, JoinContext], OUT],
             output_type: TypeArgument = None,
             *,
             how: Literal["left", "right", "full"],
@@ -451,12 +499,7 @@ class JoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
             Raises:
                 InvalidProgramError: The arguments exclude each other.
             """
-            for name, value in (("ttl", ttl), ("deadline", deadline)):
-                if value is not None:
-                    raise InvalidProgramError(
-                        f"join apply: records leave the state when their window ends: leave out "
-                        f"{name}, or join without a window"
-                    )
+            refuse_expiry(ttl=ttl, deadline=deadline)
             outer = outer_sides(how, "join apply", ("inner", "left", "right", "full"))
             joining = Joining(function, self._types)
             declared = result_type(joining.function, output_type)
@@ -464,47 +507,6 @@ class JoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
             if declared is None:
                 joining.annotation().describe(results.transformation)
             return results.name("Join")
-
-
-class CoGroupedStreams(_TwoKeyedStreams[ONE, OTHER]):
-    """Two streams whose records are grouped by key and window."""
-
-    def window(
-        self, window_assigner: WindowAssigner[Any, Any]
-    ) -> CoGroupedStreams.WithWindow[ONE, OTHER]:
-        """Assign the records of both streams to windows."""
-        return CoGroupedStreams.WithWindow(self, window_assigner)
-
-    class WithWindow(_WithWindow[LEFT_T, RIGHT_T]):
-        """Grouped streams in windows."""
-
-        @overload
-        def apply(
-            self, function: CoGroupFunction, output_type: TypeArgument = None
-        ) -> DataStream[Any]: ...
-
-        @overload
-        def apply(
-            self,
-            function: Callable[[list[LEFT_T], list[RIGHT_T]], Iterable[OUT]],
-            output_type: TypeArgument = None,
-        ) -> DataStream[OUT]: ...
-
-        @overload
-        def apply(
-            self,
-            function: Callable[[list[LEFT_T], list[RIGHT_T], JoinContext], Iterable[OUT]],
-            output_type: TypeArgument = None,
-        ) -> DataStream[OUT]: ...
-
-        def apply(self, function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
-            """Call a function with both lists of each window; one of them may be empty.
-
-            If the function has a third parameter ``ctx``, it also receives a `JoinContext`.
-            """
-            check_function(function, CoGroupFunction, "co_group apply", or_callable=True)
-            results: DataStream[Any] = self._applied(_CoGroupWindow(function), output_type)
-            return results.name("CoGroup")
 
 
 class IterativeStream(DataStream[T]):
@@ -566,7 +568,7 @@ class ConnectedIterativeStreams(ConnectedStreams):
         super().__init__(input_stream, DataStream(environment, feedback))
         self._feedback = feedback
 
-    def close_with(self, feedback_stream: DataStream[Any]) -> DataStream[Any]:
+    def close_with(self, feedback_stream: DataStream[OUT]) -> DataStream[OUT]:
         """Feed the records of a stream back to the second input.
 
         Raises:

@@ -17,7 +17,7 @@ from penstock.datastream.data_stream.join_functions import (
     takes_context,
 )
 from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
-from penstock.datastream.data_stream.regular_joins import LEFT, RIGHT
+from penstock.datastream.data_stream.regular_joins import LEFT, RIGHT, DeadlineJoin, RegularJoin
 from penstock.datastream.functions import (
     CoGroupFunction,
     KeySelector,
@@ -26,6 +26,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.functions.function import WrappedFunction, check_function
 from penstock.datastream.shipping import shipped
+from penstock.datastream.state_lifetime import ttl_config
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.checking import never_equal
 from penstock.expressions.computed import result_type
@@ -231,6 +232,36 @@ class _CoGroupWindow(_SidesWindow):
         context = (JoinContext(key, window),) if self._has_context else ()
         results: Iterable[Any] = group(left, right, *context)
         return results
+
+
+def join_by_key(joining: Joining, outer: tuple[bool, bool], ttl: Any, deadline: Any) -> Any:
+    """Return the function of a join without a window.
+
+    Raises:
+        WrongArgumentError: The deadline is not a duration, or ttl not one lifetime or a pair.
+        InvalidProgramError: The deadline is negative, or combined with a lifetime of state.
+    """
+    if deadline is not None:
+        return DeadlineJoin(joining, outer, deadline_ms(deadline, ttl))
+    lifetimes: Any = ttl if isinstance(ttl, tuple) else (ttl, ttl)
+    if len(lifetimes) != 2:
+        raise WrongArgumentError(f"join apply: ttl is one lifetime or a pair, got {ttl!r}")
+    one, other = (ttl_config(lifetime, "join apply") for lifetime in lifetimes)
+    return RegularJoin(joining, outer, (one, other))
+
+
+def refuse_expiry(**settings: object) -> None:
+    """Reject settings of joins without a window.
+
+    Raises:
+        InvalidProgramError: One of them is set.
+    """
+    for name, value in settings.items():
+        if value is not None:
+            raise InvalidProgramError(
+                f"join apply: records leave the state when their window ends: leave out {name}, or "
+                "join without a window"
+            )
 
 
 def deadline_ms(deadline: Any, ttl: object) -> int:

@@ -14,13 +14,18 @@ from penstock.common.typeinfo import (
     TupleTypeInfo,
 )
 from penstock.common.values.records import record_field
+from penstock.datastream.data_stream.type_arguments import type_argument
 from penstock.datastream.functions import KeySelector
+from penstock.datastream.functions.basic import NamedRowKeySelector
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions import Expression, as_tuple, field
 from penstock.expressions.checking import kind_of
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.data_stream.type_arguments import TypeArgument
 
 
 def key_type_apart(*arguments: Any) -> tuple[tuple[Any, ...], Any]:
@@ -30,6 +35,20 @@ def key_type_apart(*arguments: Any) -> tuple[tuple[Any, ...], Any]:
         *others, key_type = others
         return (first, *others), key_type
     return (first, *others), None
+
+
+def shipped_selector(function: Any, key_type: TypeArgument) -> tuple[Any, TypeInformation | None]:
+    """Return the key selector that workers call, and the type of its keys.
+
+    Raises:
+        InvalidProgramError: The function or the type is invalid, or the function cannot be pickled.
+    """
+    check_function(function, KeySelector, "key_by", or_callable=True)
+    selector: Any = shipped(function, "key_by")
+    declared = type_argument(key_type, "key_by")
+    if isinstance(declared, RowTypeInfo):
+        selector = NamedRowKeySelector(selector, declared.get_field_names())
+    return selector, declared
 
 
 def key_selector_of(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.common.types import Row
     from penstock.datastream.data_stream.join_functions import JoinContext
     from penstock.datastream.data_stream.rankings import Ranking, Results
-    from penstock.datastream.data_stream.type_arguments import TypeArgument
+    from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared
     from penstock.datastream.data_stream.typed_functions import Joins, Processes
     from penstock.datastream.data_stream.windowed import IntervalJoin, WindowedStream
     from penstock.datastream.functions import FlatJoinFunction
@@ -123,7 +123,17 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         """Replace the key; the selector receives the records."""
         return self._origin.key_by(key_selector, key_type, *fields)
 
-    def process(self, func: Processes[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
+    @overload
+    def process(
+        self, func: Processes[T, object], output_type: TypeInformation[OUT]
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def process(
+        self, func: Processes[T, OUT], output_type: Undeclared = None
+    ) -> DataStream[OUT]: ...
+
+    def process(self, func: Processes[T, Any], output_type: TypeArgument = None) -> DataStream[Any]:
         """Convert each record to any number of results, with state and timers for each key."""
         check_function(func, KeyedProcessFunction, "KeyedStream.process", or_callable=False)
         return self._one_input(
@@ -142,7 +152,7 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         *,
         emit: Literal["batch", "running"] = "batch",
         key_names: Sequence[str] | None = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[Row]:
         """Compute named aggregates of each key, and emit rows of key and results (beyond PyFlink).
 
             bids.key_by(field("auction")).aggregate({"bids": count(), "total": sum("price")})
@@ -186,7 +196,7 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         *,
         frame: str | None = None,
         key_names: Sequence[str] | None = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[Row]:
         """Call a function with batches of records of any keys; see `DataStream.map_batches`.
 
         All records of a key are in batches of one subtask, in their order.  A key that is not a

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.datastream.data_stream.two_inputs import common_key_type
-from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared, type_argument
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.multiple_input import (
     KeyedMultipleInputProcessFunction,
@@ -24,6 +24,11 @@ from penstock.graph.transformations import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from penstock.common.basic_types import TypeInformation
+    from penstock.datastream.data_stream.typed_functions import ProcessesInputs
+
+OUT = TypeVar("OUT")
 
 
 class MultipleConnectedStreams(MissingMethods):
@@ -43,10 +48,18 @@ class MultipleConnectedStreams(MissingMethods):
         if any(isinstance(stream, KeyedStream) != self._keyed for stream in streams):
             raise InvalidProgramError("connect keyed streams or streams without keys, not both")
 
+    @overload
     def process(
-        self,
-        func: MultipleInputProcessFunction | KeyedMultipleInputProcessFunction,
-        output_type: TypeArgument = None,
+        self, func: ProcessesInputs[object], output_type: TypeInformation[OUT]
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def process(
+        self, func: ProcessesInputs[OUT], output_type: Undeclared = None
+    ) -> DataStream[OUT]: ...
+
+    def process(
+        self, func: ProcessesInputs[Any], output_type: TypeArgument = None
     ) -> DataStream[Any]:
         """Convert each record to any number of results, with timestamps and, if keyed, state."""
         first, where = self.streams[0], "MultipleConnectedStreams.process"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions import KeySelector, Partitioner
 from penstock.datastream.functions.function import check_function
@@ -43,3 +44,19 @@ def broadcast_states(descriptors: list[Any]) -> list[MapStateDescriptor]:
         if not isinstance(descriptor, MapStateDescriptor):
             raise InvalidProgramError(f"broadcast takes MapStateDescriptors, got {descriptor!r}")
     return descriptors
+
+
+class BroadcastStream(MissingMethods):
+    """A stream whose records every subtask receives, with the states that it fills."""
+
+    def __init__(
+        self,
+        input_stream: StreamSettings,
+        broadcast_state_descriptors: list[MapStateDescriptor],
+    ) -> None:
+        """Use `DataStream.broadcast`."""
+        self.input_stream = input_stream
+        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+
+    def __repr__(self) -> str:
+        return f"<BroadcastStream of {self.input_stream!r}>"

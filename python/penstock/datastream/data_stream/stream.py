@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from penstock.common.calls.former_keywords import former_keywords
 from penstock.common.calls.names import checked_name
-from penstock.common.typeinfo import RowTypeInfo, Types
+from penstock.common.typeinfo import Types
 from penstock.datastream.annotations import NOTHING, Annotation, of_results
 from penstock.datastream.data_stream.one_input import one_input, projection, timestamps
 from penstock.datastream.data_stream.outputs import StreamOutputs
-from penstock.datastream.data_stream.partitioning import broadcast_states, custom_partitioner
-from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.data_stream.partitioning import (
+    BroadcastStream,
+    broadcast_states,
+    custom_partitioner,
+)
+from penstock.datastream.data_stream.two_inputs import check_same_type
+from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared, type_argument
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -21,7 +26,6 @@ from penstock.datastream.functions import (
     OutputSelector,
     ProcessFunction,
 )
-from penstock.datastream.functions.basic import NamedRowKeySelector
 from penstock.datastream.functions.function import check_function, warn_of_generator
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
@@ -41,11 +45,11 @@ from penstock.graph.transformations import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from penstock.common.basic_types import TypeInformation
+    from penstock.common.types import Row
     from penstock.common.watermark_strategy import WatermarkStrategy
     from penstock.datastream.data_stream.connected import (
         BroadcastConnectedStream,
-        BroadcastStream,
-        CoGroupedStreams,
         ConnectedStreams,
         IterativeStream,
         JoinedStreams,
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.typed_functions import FlatMaps, Maps, Processes
     from penstock.datastream.data_stream.windowed import (
         AllWindowedStream,
+        CoGroupedStreams,
         PartitionWindowedStream,
     )
     from penstock.datastream.functions import Partitioner
@@ -104,11 +109,13 @@ class DataStream(StreamOutputs[T], Generic[T]):
 
     @overload
     def map(
-        self, func: Callable[[T], OUT], output_type: TypeArgument = None
+        self, func: Callable[[T], object] | Maps[T, object], output_type: TypeInformation[OUT]
     ) -> DataStream[OUT]: ...
 
     @overload
-    def map(self, func: Maps[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]: ...
+    def map(
+        self, func: Callable[[T], OUT] | Maps[T, OUT], output_type: Undeclared = None
+    ) -> DataStream[OUT]: ...
 
     def map(
         self, func: Callable[[T], Any] | Maps[T, Any], output_type: TypeArgument = None
@@ -131,7 +138,7 @@ class DataStream(StreamOutputs[T], Generic[T]):
 
     def map_batches(
         self, func: Callable[[Any], Any], schema: Any = None, *, frame: str | None = None
-    ) -> DataStream[Any]:
+    ) -> DataStream[Row]:
         """Call a function with a few thousand records at a time, as columns (beyond PyFlink).
 
         The function receives a ``pyarrow.RecordBatch`` and returns one, with any number of rows.
@@ -162,12 +169,16 @@ class DataStream(StreamOutputs[T], Generic[T]):
 
     @overload
     def flat_map(
-        self, func: Callable[[T], Iterable[OUT]], output_type: TypeArgument = None
+        self,
+        func: Callable[[T], Iterable[object]] | FlatMaps[T, object],
+        output_type: TypeInformation[OUT],
     ) -> DataStream[OUT]: ...
 
     @overload
     def flat_map(
-        self, func: FlatMaps[T, OUT], output_type: TypeArgument = None
+        self,
+        func: Callable[[T], Iterable[OUT]] | FlatMaps[T, OUT],
+        output_type: Undeclared = None,
     ) -> DataStream[OUT]: ...
 
     @former_keywords(result_type="output_type")
@@ -195,7 +206,17 @@ class DataStream(StreamOutputs[T], Generic[T]):
             Annotation(self._kept_annotation()),
         )
 
-    def process(self, func: Processes[T, OUT], output_type: TypeArgument = None) -> DataStream[OUT]:
+    @overload
+    def process(
+        self, func: Processes[T, object], output_type: TypeInformation[OUT]
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def process(
+        self, func: Processes[T, OUT], output_type: Undeclared = None
+    ) -> DataStream[OUT]: ...
+
+    def process(self, func: Processes[T, Any], output_type: TypeArgument = None) -> DataStream[Any]:
         """Convert each record to any number of results, with timestamps and side outputs."""
         check_function(func, ProcessFunction, "process", or_callable=False)
         return self._one_input(operators.Process, "process", "PROCESS", func, output_type)
@@ -261,7 +282,7 @@ class DataStream(StreamOutputs[T], Generic[T]):
         function, declared = converter_of(self, record_class)
         return self._unkeyed().map(function, declared).name("As records")
 
-    def project(self, *field_indexes: int) -> DataStream[Any]:
+    def project(self, *field_indexes: int) -> DataStream[tuple[Any, ...]]:
         """Keep the given fields of tuples, in the given order.
 
         Raises:
@@ -323,8 +344,6 @@ class DataStream(StreamOutputs[T], Generic[T]):
         Raises:
             InvalidProgramError: A descriptor is not a MapStateDescriptor.
         """
-        from penstock.datastream.data_stream.connected import BroadcastStream
-
         partitioned = self._partitioned(PartitionerSpec("BROADCAST"))
         if broadcast_state_descriptor is None:
             return partitioned
@@ -359,19 +378,12 @@ class DataStream(StreamOutputs[T], Generic[T]):
         Raises:
             InvalidProgramError: A stream has another type.
         """
-        members = [self, *streams]
-        declared = self._plain().get_type()
-        for stream in members[1:]:
-            other = _plain_of(stream, "union").get_type()
-            if other != declared:
-                raise InvalidProgramError(
-                    f"Cannot union streams of different types: {declared} and {other}"
-                )
-        if len(members) == 1:
+        for stream in streams:
+            check_same_type(self._plain(), _plain_of(stream, "union"))
+        if not streams:
             return self._unkeyed()
-        return DataStream(
-            self._environment, UnionTransformation([s._transformation for s in members])
-        )
+        members = [stream._transformation for stream in (self, *streams)]
+        return DataStream(self._environment, UnionTransformation(members))
 
     @overload
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
@@ -385,7 +397,6 @@ class DataStream(StreamOutputs[T], Generic[T]):
         """Connect two streams, of any types, for functions that process both."""
         from penstock.datastream.data_stream.connected import (
             BroadcastConnectedStream,
-            BroadcastStream,
             ConnectedStreams,
         )
 
@@ -424,7 +435,7 @@ class DataStream(StreamOutputs[T], Generic[T]):
 
     def co_group(self, other: DataStream[OUT]) -> CoGroupedStreams[T, OUT]:
         """Group records of two streams by key and window (beyond PyFlink)."""
-        from penstock.datastream.data_stream.connected import CoGroupedStreams
+        from penstock.datastream.data_stream.windowed import CoGroupedStreams
 
         return CoGroupedStreams(self._plain(), _plain_of(other, "co_group"))
 
@@ -459,7 +470,7 @@ class DataStream(StreamOutputs[T], Generic[T]):
 
         return CachedDataStream(self)
 
-    def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
+    def get_side_output(self, output_tag: OutputTag[OUT]) -> DataStream[OUT]:
         """Return the stream of the records that the operator emits with a tag.
 
         Raises:
@@ -505,18 +516,13 @@ class DataStream(StreamOutputs[T], Generic[T]):
         Raises:
             InvalidProgramError: The type of the records is known and has no such field.
         """
-        from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
+        from penstock.datastream.data_stream import key_fields
         from penstock.datastream.data_stream.keyed import KeyedStream
 
-        parts, key_type = key_type_apart(key_selector, key_type, *fields)
-        given = key_selector_of(parts, self._plain()._record_type())
-        function = self._function(given, "key_by")
-        check_function(function, KeySelector, "key_by", or_callable=True)
-        selector: Any = shipped(function, "key_by")
-        declared = type_argument(key_type, "key_by")
-        if isinstance(declared, RowTypeInfo):
-            selector = NamedRowKeySelector(selector, declared.get_field_names())
-        return KeyedStream(self._environment, self._plain(), selector, declared)
+        parts, key_type = key_fields.key_type_apart(key_selector, key_type, *fields)
+        given = key_fields.key_selector_of(parts, self._plain()._record_type())
+        selector = key_fields.shipped_selector(self._function(given, "key_by"), key_type)
+        return KeyedStream(self._environment, self._plain(), *selector)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
         """Assign all records to windows, in one subtask."""

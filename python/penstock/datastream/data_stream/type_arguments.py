@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from penstock.common.typeinfo import TypeInformation, as_type_information, with_field_names
 
-TypeArgument = TypeInformation | list[TypeInformation] | None
+#: The fields of a row, or None for any value: type checkers read the records from the function.
+Undeclared = list[TypeInformation] | None
+TypeArgument = TypeInformation | Undeclared
 
 
 def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None:

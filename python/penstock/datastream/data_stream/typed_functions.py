@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 IN = TypeVar("IN", contravariant=True)
 OUT = TypeVar("OUT", covariant=True)
@@ -79,6 +79,50 @@ class AppliesAll(Protocol[IN, OUT]):
 
     def apply(self, window: Any, inputs: Iterable[IN], /) -> Iterable[OUT]:
         """Return the records to emit when the window fires."""
+        ...
+
+
+class MapsPartition(Protocol[IN, OUT]):
+    """A MapPartitionFunction."""
+
+    def map_partition(self, values: Iterable[IN], /) -> Iterable[OUT] | None:
+        """Return the records to emit for a partition."""
+        ...
+
+
+class AsyncInvokes(Protocol[IN, OUT]):
+    """An AsyncFunction."""
+
+    async def async_invoke(self, value: IN, /) -> Sequence[OUT]:
+        """Return the records to emit."""
+        ...
+
+
+class CoGroups(Protocol[OUT]):
+    """A CoGroupFunction without a parameter for the key and window."""
+
+    def co_group(self, first: list[Any], second: list[Any], /) -> Iterable[OUT]:
+        """Return the records to emit for a key and window."""
+        ...
+
+
+class ProcessesBroadcast(Protocol[OUT]):
+    """A BroadcastProcessFunction or KeyedBroadcastProcessFunction."""
+
+    def process_element(self, value: Any, ctx: Any, /) -> Iterable[OUT] | None:
+        """Return the records to emit for a record of the stream that is not broadcast."""
+        ...
+
+    def process_broadcast_element(self, value: Any, ctx: Any, /) -> Iterable[OUT] | None:
+        """Return the records to emit for a broadcast record."""
+        ...
+
+
+class ProcessesInputs(Protocol[OUT]):
+    """A MultipleInputProcessFunction or KeyedMultipleInputProcessFunction."""
+
+    def process_element(self, input_number: int, value: Any, ctx: Any, /) -> Iterable[OUT] | None:
+        """Return the records to emit for a record of one of the streams."""
         ...
 
 

@@ -9,6 +9,14 @@ from penstock.common.calls.former_keywords import former_keywords
 from penstock.common.calls.missing_methods import MissingMethods
 from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
+from penstock.datastream.data_stream.interval_bounds import IntervalBounds
+from penstock.datastream.data_stream.joined import (
+    ONE,
+    OTHER,
+    _CoGroupWindow,
+    _TwoKeyedStreams,
+    _WithWindow,
+)
 from penstock.datastream.data_stream.keyed import KeyedStream
 from penstock.datastream.data_stream.partition_windowed import (
     OfWindow,
@@ -18,11 +26,12 @@ from penstock.datastream.data_stream.partition_windowed import (
 )
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.datastream.data_stream.two_inputs import common_key_type, two_inputs
-from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared, type_argument
 from penstock.datastream.data_stream.window_settings import WindowSettings
 from penstock.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    CoGroupFunction,
     MapPartitionFunction,
     ProcessAllWindowFunction,
     ProcessJoinFunction,
@@ -41,22 +50,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from penstock.aggregates import Aggregate
+    from penstock.common.types import Row
+    from penstock.datastream.data_stream.join_functions import JoinContext
     from penstock.datastream.data_stream.typed_functions import (
         Aggregates,
         AppliesAll,
         AppliesWindow,
+        CoGroups,
         JoinsByTime,
+        MapsPartition,
         ProcessesAll,
         ProcessesWindow,
     )
     from penstock.datastream.functions import KeySelector
-    from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
     from penstock.graph.transformations import OneInputTransformation
 
 T = TypeVar("T")
 OUT = TypeVar("OUT")
+#: The records of the two streams of a coGroup.
+LEFT_T = TypeVar("LEFT_T")
+RIGHT_T = TypeVar("RIGHT_T")
 
 
 class _AnyWindowedStream(WindowSettings, Generic[T]):
@@ -130,7 +145,15 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
     @overload
     def aggregate(
         self,
-        aggregate_function: AggregateFunction | Mapping[str, Aggregate],
+        aggregate_function: Mapping[str, Aggregate],
+        *,
+        key_names: Sequence[str] | None = None,
+    ) -> DataStream[Row]: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
         window_function: Any = None,
         accumulator_type: TypeArgument = None,
         output_type: TypeArgument = None,
@@ -162,8 +185,7 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
                 `KeyedStream.aggregate`.
         """
         if isinstance(aggregate_function, Mapping):
-            given = (window_function, accumulator_type, output_type)
-            if any(each is not None for each in given):
+            if (window_function, accumulator_type, output_type) != (None, None, None):
                 raise WrongArgumentError(
                     "aggregate: a window function and types cannot be combined with named "
                     "aggregates: leave them out"
@@ -178,26 +200,45 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
             self._accumulated(aggregate_function, window_function, accumulator_type, output_type)
         )
 
-    @former_keywords(result_type="output_type")
+    @overload
+    def apply(
+        self,
+        window_function: AppliesWindow[T, object] | AppliesAll[T, object],
+        output_type: TypeInformation[OUT],
+    ) -> DataStream[OUT]: ...
+
+    @overload
     def apply(
         self,
         window_function: AppliesWindow[T, OUT] | AppliesAll[T, OUT],
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    @former_keywords(result_type="output_type")
+    def apply(
+        self,
+        window_function: AppliesWindow[T, Any] | AppliesAll[T, Any],
         output_type: TypeArgument = None,
-    ) -> DataStream[OUT]:
+    ) -> DataStream[Any]:
         """Call a function with all records of each window when it fires."""
         check_function(window_function, self._window_function, "apply", or_callable=False)
         return self._stream(self._listed("apply", window_function, output_type))
 
     @overload
     def process(
-        self,
-        process_window_function: ProcessesWindow[T, OUT] | ProcessesAll[T, OUT],
-        output_type: TypeArgument = None,
+        self, process_window_function: Any, output_type: TypeInformation[OUT]
     ) -> DataStream[OUT]: ...
 
     @overload
     def process(
-        self, process_window_function: Any, output_type: TypeArgument = None
+        self,
+        process_window_function: ProcessesWindow[T, OUT] | ProcessesAll[T, OUT],
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def process(
+        self, process_window_function: Any, output_type: Undeclared = None
     ) -> DataStream[Any]: ...
 
     @former_keywords(result_type="output_type")
@@ -217,7 +258,7 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
         *,
         frame: str | None = None,
         key_names: Sequence[str] | None = None,
-    ) -> DataStream[Any]:
+    ) -> DataStream[Row]:
         """Call a function with all records of each window as one batch (beyond PyFlink).
 
         Behind the columns of the records are those of a key that is not a field of the records, if
@@ -341,39 +382,10 @@ class IntervalJoin(MissingMethods):
         )
 
 
-class IntervalJoined(MissingMethods):
+class IntervalJoined(IntervalBounds):
     """Two keyed streams with an interval of event time."""
 
-    def __init__(
-        self, left: KeyedStream[Any], right: KeyedStream[Any], lower_ms: int, upper_ms: int
-    ) -> None:
-        """Use `IntervalJoin.between`."""
-        self._left = left
-        self._right = right
-        self._lower_ms = lower_ms
-        self._upper_ms = upper_ms
-        self._left_late_tag: OutputTag | None = None
-        self._right_late_tag: OutputTag | None = None
-
-    def lower_bound_exclusive(self) -> IntervalJoined:
-        """Exclude the lower bound itself; timestamps are whole ms."""
-        self._lower_ms += 1
-        return self
-
-    def upper_bound_exclusive(self) -> IntervalJoined:
-        """Exclude the upper bound itself; timestamps are whole ms."""
-        self._upper_ms -= 1
-        return self
-
-    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Send left records behind the watermark to a side output."""
-        self._left_late_tag = output_tag
-        return self
-
-    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Send right records behind the watermark to a side output."""
-        self._right_late_tag = output_tag
-        return self
+    _left: KeyedStream[Any]
 
     def process(
         self, function: JoinsByTime[OUT], output_type: TypeArgument = None
@@ -384,11 +396,7 @@ class IntervalJoined(MissingMethods):
             InvalidProgramError: The lower bound is above the upper one.
         """
         check_function(function, ProcessJoinFunction, "interval join", or_callable=False)
-        if self._lower_ms > self._upper_ms:
-            raise InvalidProgramError(
-                f"the lower bound ({self._lower_ms} ms) of an interval join is above the upper "
-                f"one ({self._upper_ms} ms)"
-            )
+        self._check_bounds()
         left_selector, left_type = self._left._keys()
         right_selector, right_type = self._right._keys()
         left_tag, right_tag = self._left_late_tag, self._right_late_tag
@@ -399,17 +407,16 @@ class IntervalJoined(MissingMethods):
             left_late_tag=None if left_tag is None else left_tag.tag_id,
             right_late_tag=None if right_tag is None else right_tag.tag_id,
         )
-        return self._left._add(
-            two_inputs(
-                TwoInputTransformation,
-                (self._left, self._right),
-                "Interval Join",
-                descriptor,
-                type_argument(output_type, "interval join"),
-                (left_selector, right_selector),
-                common_key_type(left_type, right_type),
-            )
+        transformation = two_inputs(
+            TwoInputTransformation,
+            (self._left, self._right),
+            "Interval Join",
+            descriptor,
+            type_argument(output_type, "interval join"),
+            (left_selector, right_selector),
+            common_key_type(left_type, right_type),
         )
+        return self._left._add(transformation)
 
 
 class PartitionWindowedStream(MissingMethods, Generic[T]):
@@ -426,9 +433,23 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
     def __repr__(self) -> str:
         return f"<PartitionWindowedStream of {self._stream!r}>"
 
+    @overload
     def map_partition(
         self,
-        func: MapPartitionFunction | Callable[[Iterable[T]], Iterable[Any] | None],
+        func: MapsPartition[T, object] | Callable[[Iterable[T]], Iterable[object] | None],
+        output_type: TypeInformation[OUT],
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def map_partition(
+        self,
+        func: MapsPartition[T, OUT] | Callable[[Iterable[T]], Iterable[OUT] | None],
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    def map_partition(
+        self,
+        func: MapsPartition[T, Any] | Callable[[Iterable[T]], Iterable[Any] | None],
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
         """Call a function once with all records of a partition.
@@ -467,9 +488,26 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         output_type = self._stream.transformation.output_type
         return self._unkeyed("reduce", func, output_type, self._stream.get_type(), name)
 
+    @overload
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
+        aggregate_function: Aggregates[T, object],
+        accumulator_type: TypeArgument = None,
+        *,
+        output_type: TypeInformation[OUT],
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: Aggregates[T, OUT],
+        accumulator_type: TypeArgument = None,
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    def aggregate(
+        self,
+        aggregate_function: Any,
         accumulator_type: TypeArgument = None,
         output_type: TypeArgument = None,
     ) -> DataStream[Any]:
@@ -519,3 +557,44 @@ class PartitionWindowedStream(MissingMethods, Generic[T]):
         return self._stream._add(
             partition_operator(self._stream, kind, function, output_type, kept_type, name)
         )
+
+
+class CoGroupedStreams(_TwoKeyedStreams[ONE, OTHER]):
+    """Two streams whose records are grouped by key and window."""
+
+    def window(
+        self, window_assigner: WindowAssigner[Any, Any]
+    ) -> CoGroupedStreams.WithWindow[ONE, OTHER]:
+        """Assign the records of both streams to windows."""
+        return CoGroupedStreams.WithWindow(self, window_assigner)
+
+    class WithWindow(_WithWindow[LEFT_T, RIGHT_T]):
+        """Grouped streams in windows."""
+
+        @overload
+        def apply(
+            self,
+            function: CoGroups[OUT] | Callable[[list[LEFT_T], list[RIGHT_T]], Iterable[OUT]],
+            output_type: TypeArgument = None,
+        ) -> DataStream[OUT]: ...
+
+        @overload
+        def apply(
+            self,
+            function: Callable[[list[LEFT_T], list[RIGHT_T], JoinContext], Iterable[OUT]],
+            output_type: TypeArgument = None,
+        ) -> DataStream[OUT]: ...
+
+        @overload
+        def apply(
+            self, function: CoGroupFunction, output_type: TypeArgument = None
+        ) -> DataStream[Any]: ...
+
+        def apply(self, function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
+            """Call a function with both lists of each window; one of them may be empty.
+
+            If the function has a third parameter ``ctx``, it also receives a `JoinContext`.
+            """
+            check_function(function, CoGroupFunction, "co_group apply", or_callable=True)
+            results: DataStream[Any] = self._applied(_CoGroupWindow(function), output_type)
+            return results.name("CoGroup")
