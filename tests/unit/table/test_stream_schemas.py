@@ -100,12 +100,12 @@ def test_records_without_a_declared_type_are_a_column_of_python_objects():
 
 def test_a_stream_of_insertions_refuses_other_kinds():
     kind = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())])
-    convert = stream_conversion._RowsToBatches(kind, True, False, None)
+    rows = stream_conversion.StreamRows(kind, True, False, None)
     record = Row(1)
-    assert next(convert.process_element(record, None)).num_rows == 1
+    assert rows.row_of(record, None) == (0, [1])
     record.set_row_kind(RowKind.UPDATE_BEFORE)
     with pytest.raises(TableException, match=r"insert-only.*UPDATE_BEFORE"):
-        next(convert.process_element(record, None))
+        rows.row_of(record, None)
 
 
 def test_a_schema_for_a_changelog_names_all_columns():

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
-from penstock.table.connectors.batches import record_batch, rows_of
+from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.changelog_normalize import normalized
+from penstock.table.connectors.gathered_rows import GatheredRows
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     INSERT_ONLY,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.connectors.kafka_messages import Message
-    from penstock.table.formats.row_format import RowFormat
+    from penstock.table.formats.row_format import KindedRow, RowFormat
     from penstock.table.options.connector_options import OptionSpec
 
 _VALUE: Final = "value."
@@ -283,7 +284,8 @@ class KafkaTableSource(TableSource):
         rows = normalized(
             stream.flat_map(UpsertRows(layout, self._keys)), layout.key, context.state_ttl_ms
         )
-        return rows.map(RowBatch(row_type), batch_type(None)).transformation
+        batches = UpsertBatches(row_type, with_kinds=True)
+        return rows.transform("kafka rows", batch_type(None), batches).transformation
 
 
 class UpsertRows:
@@ -305,20 +307,13 @@ class UpsertRows:
             yield Row.of_kind(made, *row, *told(self._keys, message, extra))
 
 
-class RowBatch:
-    """Creates a batch from each row.
+class UpsertBatches(GatheredRows):
+    """Builds the batches of a topic with upserts."""
 
-    Args:
-        row_type: The columns.
-    """
-
-    def __init__(self, row_type: RowType) -> None:
-        self._row_type = row_type
-
-    def __call__(self, row: Row) -> Any:
-        """Return the batch of a row."""
-        kind = row.get_row_kind().value
-        return record_batch([(kind, tuple(row))], self._row_type, with_kinds=True)
+    def row_of(self, value: Row, timestamp: int | None) -> KindedRow:
+        """Return the kind and the values of a row."""
+        del timestamp
+        return value.get_row_kind().value, tuple(value)
 
 
 class KafkaTableSink(TableSink):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.connectors.kafka.deserialization import Blocks, BlockSchema
 from penstock.formats.file_format import BlockCounts
 from penstock.table.connectors.batches import BATCH_ROWS, record_batch
-from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER
+from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.table.types import DataTypes
 from penstock.table.types.arrow_types import arrow_array
 
@@ -282,6 +282,10 @@ class MessageBlocks(Blocks):
                 (kind, [*row, *told(table.keys, message, extra)])
                 for kind, row, extra in self._layout.rows(message)
             ]
-        for start in range(0, len(rows), BATCH_ROWS):
-            part = rows[start : start + BATCH_ROWS]
-            yield record_batch(part, table.row_type, with_kinds=table.with_kinds)
+        start = 0
+        while start < len(rows):
+            end = start + BATCH_ROWS
+            # The old and the new row of an update stay together.
+            end += end < len(rows) and rows[end - 1][0] == UPDATE_BEFORE
+            yield record_batch(rows[start:end], table.row_type, with_kinds=table.with_kinds)
+            start = end

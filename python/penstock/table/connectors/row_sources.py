@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
 from penstock.common.values.instants import datetime_of
-from penstock.datastream.functions import ProcessFunction
 from penstock.errors import SourceError
 from penstock.table import types
-from penstock.table.connectors.batches import record_batch, rows_of
+from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.changelog_normalize import normalized
+from penstock.table.connectors.gathered_rows import GatheredRows
 from penstock.table.connectors.interfaces import (
     ALL_KINDS,
     INSERT_ONLY,
@@ -20,7 +20,8 @@ from penstock.table.connectors.interfaces import (
     TableSource,
     stream_of,
 )
-from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
+from penstock.table.connectors.record_types import batch_type
+from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.table.types.arrow_types import arrow_schema
 from penstock.table.types.stream_types import type_info_of
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.connectors.base import Source
     from penstock.graph.transformations import Transformation
     from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.formats.row_format import KindedRow
 
 
 class RowSource(TableSource):
@@ -94,21 +96,23 @@ class RowSource(TableSource):
             stream = normalized(stream.filter(_is_no_old_row), self._key, context.state_ttl_ms)
         fields = [*self._row_type.fields]
         fields += [types.RowField(f"$metadata${key}", self.metadata[key]) for key in self._keys]
-        batches = RowBatches(
+        rows = SourceRows(
             types.RowType(fields),
             [self._constants.get(key) for key in self._keys],
             with_kinds=self.kinds != INSERT_ONLY,
             refusal=None if self._key else self._refusal,
         )
-        made: Transformation = stream.process(batches).name(f"{self._name} rows").transformation
+        made: Transformation = stream.transform(
+            f"{self._name} rows", batch_type(None), rows
+        ).transformation
         return made
 
 
-class RowBatches(ProcessFunction):
-    """Converts each row to a batch at once, so that no watermark overtakes it.
+class SourceRows(GatheredRows):
+    """Builds the batches of a source.
 
     Args:
-        row_type: The columns of the batches, metadata last.
+        row_type: The type of the batches, metadata last.
         metadata: The value of each metadata column; None for the time of the record.
         with_kinds: Whether batches have a column of row kinds.
         refusal: The error for an update without an old row; None if it is valid.
@@ -122,25 +126,28 @@ class RowBatches(ProcessFunction):
         with_kinds: bool,
         refusal: str | None,
     ) -> None:
+        super().__init__(row_type, with_kinds=with_kinds)
         self._refusal = refusal
         #: The kind of the previous row; a restored job may start after the old row of an update.
         self._before = UPDATE_BEFORE
-        self._row_type = row_type
         self._metadata = list(metadata)
-        self._with_kinds = with_kinds
+        self._has_kinds = with_kinds
 
-    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-        """Yield the batch of a row."""
-        kind = value.get_row_kind().value if self._with_kinds else 0
+    def row_of(self, value: Any, timestamp: int | None) -> KindedRow:
+        """Return the kind and the values of a row.
+
+        Raises:
+            SourceError: It is the new row of an update without the old one.
+        """
+        kind = value.get_row_kind().value if self._has_kinds else INSERT
         if kind == UPDATE_AFTER and self._before != UPDATE_BEFORE and self._refusal is not None:
             raise SourceError(self._refusal)
         self._before = kind
         row = list(value)
         row.extend(
-            _moment(ctx.timestamp()) if constant is None else constant
-            for constant in self._metadata
+            _moment(timestamp) if constant is None else constant for constant in self._metadata
         )
-        yield record_batch([(kind, row)], self._row_type, with_kinds=self._with_kinds)
+        return kind, row
 
 
 def _moment(timestamp_ms: int | None) -> datetime.datetime:

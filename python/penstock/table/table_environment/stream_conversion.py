@@ -12,13 +12,14 @@ from penstock.common.record_types import as_row_type
 from penstock.common.row_kind import RowKind
 from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
-from penstock.datastream.functions import ProcessFunction
 from penstock.datastream.operators import OneInputStreamOperator
 from penstock.errors import WrongArgumentError
 from penstock.table import types
-from penstock.table.connectors.batches import record_batch, rows_of
+from penstock.table.connectors.batches import rows_of
 from penstock.table.connectors.changelog_normalize import normalized
+from penstock.table.connectors.gathered_rows import GatheredRows
 from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
+from penstock.table.connectors.record_types import batch_type
 from penstock.table.exceptions import TableException, ValidationException
 from penstock.table.expression.expression import Expression
 from penstock.table.expressions import col
@@ -34,6 +35,7 @@ from penstock.table.schema.resolution import resolve_schema
 from penstock.table.schema.schema import DeclaredColumn, Schema
 from penstock.table.table.table import Table
 from penstock.table.types import DataTypes, RowField, RowType
+from penstock.table.types.arrow_types import field_value
 from penstock.table.types.stream_types import (
     as_of_record,
     data_type_of,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.transformations import Transformation
     from penstock.table.connectors.interfaces import ExecutionContext
+    from penstock.table.formats.row_format import KindedRow
     from penstock.table.table_environment.stream_table_environment import StreamTableEnvironment
 
 #: Converts the values of a row in place; None if a type needs no conversion.
@@ -58,46 +61,51 @@ _PLAIN_ROWTIME = "rowtime without a zone"
 _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
-class _RowsToBatches(ProcessFunction):
-    """Converts each record to a batch at once, so that no watermark overtakes it."""
+class StreamRows(GatheredRows):
+    """Builds the batches of a stream.
+
+    Args:
+        row_type: The type of the batches, a wanted time last.
+        is_composite: Whether records have fields.
+        has_kinds: Whether batches have a column of row kinds.
+        time: The type of the records' time; None if it is not wanted.
+    """
 
     def __init__(
         self, row_type: RowType, is_composite: bool, has_kinds: bool, time: types.DataType | None
     ) -> None:
-        self._row_type = row_type
+        super().__init__(row_type, with_kinds=has_kinds)
+        self._fields = row_type.fields[: len(row_type) - (time is not None)]
         self._is_composite = is_composite
         self._has_kinds = has_kinds
         self._has_time = time is not None
         is_zoned = isinstance(time, types.LocalZonedTimestampType)
         self._epoch = _EPOCH if is_zoned else _EPOCH.replace(tzinfo=None)
 
-    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-        """Yield the batch of a record."""
-        row: Any = value if self._is_composite else (value,)
-        if self._has_time:
-            timestamp = ctx.timestamp()
-            moment = None
-            if timestamp is not None:
-                moment = self._epoch + datetime.timedelta(milliseconds=timestamp)
-            row = (*_fields(row, self._row_type, 1), moment)
+    def row_of(self, value: Any, timestamp: int | None) -> KindedRow:
+        """Return the kind and the values of a record.
+
+        Raises:
+            TableException: A record of a stream of insertions has another kind.
+        """
         kind = row_kind(value)
         if kind != n.INSERT and not self._has_kinds:
             raise TableException(
                 f"Conversion expects insert-only records, got one of the kind "
                 f"{_KINDS[kind].name}: use from_changelog_stream with a mode of more kinds"
             )
-        values = row if self._has_time else _fields(row, self._row_type, 0)
-        yield record_batch([(kind, values)], self._row_type, with_kinds=self._has_kinds)
+        record: Any = value if self._is_composite else (value,)
+        row = [field_value(record, i, field.name) for i, field in enumerate(self._fields)]
+        if self._has_time:
+            row.append(
+                None
+                if timestamp is None
+                else self._epoch + datetime.timedelta(milliseconds=timestamp)
+            )
+        return kind, row
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
-def _fields(row: Any, row_type: RowType, extra: int) -> tuple[Any, ...]:
-    from penstock.table.types.arrow_types import field_value
-
-    fields = row_type.fields[: len(row_type) - extra]
-    return tuple(field_value(row, i, field.name) for i, field in enumerate(fields))
 
 
 def row_kind(value: Any) -> int:
@@ -146,13 +154,13 @@ class StreamSource(TableSource):
         fields = list(self._fields)
         if self._time is not None:
             fields.append(RowField("$metadata", self._time))
-        made = _RowsToBatches(
+        rows = StreamRows(
             RowType(fields), self._is_composite, self.kinds != INSERT_ONLY, self._time
         )
         stream: DataStream[Any] = DataStream(context.environment, self._stream.transformation)
         if self._key:
             stream = normalized(stream, self._key, context.state_ttl_ms)
-        return stream.process(made).name("DataStreamSource").transformation
+        return stream.transform("DataStreamSource", batch_type(None), rows).transformation
 
 
 def _fields_of(stream: Any) -> tuple[list[RowField], bool]:
@@ -271,8 +279,6 @@ def _taken(
 
 
 def _picked(positions: Sequence[int], names: Sequence[str], record: Any) -> Any:
-    from penstock.table.types.arrow_types import field_value
-
     made = Row(*[field_value(record, i, names[i]) for i in positions])
     if isinstance(record, Row):
         made.set_row_kind(record.get_row_kind())
