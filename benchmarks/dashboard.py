@@ -145,7 +145,6 @@ def looked_at(options, folder):
         **{
             "rest.bind-port": "0",
             "taskmanager.numberOfTaskSlots": str(PARALLELISM),
-            "taskmanager.memory.network.segments": str(32 * options.subtasks),
         }
     )
     env.set_parallelism(PARALLELISM)

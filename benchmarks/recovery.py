@@ -292,8 +292,6 @@ def checkpoints(subtasks, rounds):
                 "execution.checkpointing.interval": "50 ms",
                 "execution.checkpointing.num-retained": str(rounds),
                 "taskmanager.numberOfTaskSlots": str((subtasks + 3) // 4),
-                # Each of half the subtasks exchanges with each of the other half.
-                "taskmanager.memory.network.segments": str(max(2048, subtasks**2 // 2)),
                 "taskmanager.memory.segment-size": "4 kb",
             },
         )

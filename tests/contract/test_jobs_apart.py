@@ -13,6 +13,7 @@ import ssl
 import pytest
 from penstock.errors import AuthenticationError, PartitionConnectionError
 from penstock.rpc.job_credentials import DataPlaneSecret
+from penstock.rpc.network_buffer_needs import NetworkBufferNeeds
 from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.launch import LaunchSpec
 
@@ -40,7 +41,9 @@ class Worker:
         }
         launch = LaunchSpec(("127.0.0.1", 1), "00", "worker", 1, config=config, jobs=jobs)
         self.networks = JobNetworks(launch)
-        self.one, self.other = (self.networks.open(job_id) for job_id in (ONE, OTHER))
+        self.one, self.other = (
+            self.networks.open(job_id, NetworkBufferNeeds()) for job_id in (ONE, OTHER)
+        )
         plane.environments += [self.one, self.other]
 
 
@@ -155,7 +158,7 @@ def test_the_stack_of_a_job_goes_with_its_last_slot(plane, worker, door):
     taken.close()
     assert worker.networks.total_segments == worker.other.total_segments
     assert worker.networks.take(ONE) is None
-    again = worker.networks.open(ONE)
+    again = worker.networks.open(ONE, NetworkBufferNeeds())
     plane.environments.append(again)
     assert again is not taken
     assert worker.networks.of(ONE) is again
@@ -165,4 +168,4 @@ def test_the_stack_of_a_job_goes_with_its_last_slot(plane, worker, door):
 def test_a_job_that_the_worker_was_started_without(worker):
     """The worker has no metrics of such a job."""
     with pytest.raises(AuthenticationError, match="started before job"):
-        worker.networks.open(b"3" * 16)
+        worker.networks.open(b"3" * 16, NetworkBufferNeeds())

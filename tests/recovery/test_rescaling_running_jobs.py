@@ -16,6 +16,11 @@ from support.rest_client import Client
 from recovery.programs import environment
 
 LANES, KEYS, EACH = 6, 10, 1000
+LARGER_NETWORKS = {
+    "taskmanager.network.memory.buffers-per-channel": "400",
+    "taskmanager.numberOfTaskSlots": "2",
+}
+"""Makes a slot of three subtasks need more network buffers than one of two has."""
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
@@ -99,7 +104,7 @@ def rescale(client, job_id, parallelism):
     ("runtime", "options"),
     [
         ("native", {}),
-        ("native", {"execution.checkpointing.unaligned.enabled": "true"}),
+        ("native", {"execution.checkpointing.unaligned.enabled": "true", **LARGER_NETWORKS}),
         ("pure", {"jobmanager.execution.failover-strategy": "full"}),
     ],
 )

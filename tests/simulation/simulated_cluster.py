@@ -131,7 +131,7 @@ class SimulatedCluster:
             world.send((executor, "up"), self.resources.slot_freed, executor, allocation)
             return
         slots[message.slot] = allocation
-        offer = m.SlotOffer(message.slot, allocation)
+        offer = m.SlotOffer(message.slot, allocation, message.network_buffers.total)
         world.send((executor, "up"), self.offered, executor, offer)
 
     def free(self, executor, allocation):

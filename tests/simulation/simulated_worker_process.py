@@ -95,7 +95,9 @@ class SimulatedWorkerProcess:
         match message:
             case m.RequestSlot():
                 self.slots[message.slot] = message.allocation_id
-                offer = m.SlotOffer(message.slot, message.allocation_id)
+                offer = m.SlotOffer(
+                    message.slot, message.allocation_id, message.network_buffers.total
+                )
                 self.report(m.OfferSlots(message.job_id, "h", 1, (offer,)))
             case m.FreeSlot():
                 if message.allocation_id in self.slots:

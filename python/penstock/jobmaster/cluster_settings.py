@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.common.options import cluster, security
+from penstock.common.options import cluster, network, security
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ class ClusterSettings:
     Attributes:
         slots_per_executor: ``taskmanager.numberOfTaskSlots``; None if not set: see
             ``worker_sizes`` in `penstock.jobmaster.workers.resource_manager`.
+        buffers_per_channel: ``taskmanager.network.memory.buffers-per-channel``.
+        floating_buffers_per_gate: ``taskmanager.network.memory.floating-buffers-per-gate``.
+        has_fixed_network: Whether ``taskmanager.memory.network.segments`` is set.
         slot_request_timeout_ms: ``slot.request.timeout``.
         heartbeat_interval_ms: ``heartbeat.interval``.
         heartbeat_timeout_ms: ``heartbeat.timeout``.
@@ -34,6 +37,9 @@ class ClusterSettings:
     """
 
     slots_per_executor: int | None
+    buffers_per_channel: int
+    floating_buffers_per_gate: int
+    has_fixed_network: bool
     slot_request_timeout_ms: int
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
@@ -72,6 +78,9 @@ class ClusterSettings:
             )
         return ClusterSettings(
             slots_per_executor=cluster.SLOTS_PER_EXECUTOR.read(configuration),
+            buffers_per_channel=network.BUFFERS_PER_CHANNEL.read(configuration),
+            floating_buffers_per_gate=network.FLOATING_BUFFERS_PER_GATE.read(configuration),
+            has_fixed_network=network.SEGMENTS.is_set(configuration),
             slot_request_timeout_ms=cluster.SLOT_REQUEST_TIMEOUT.read(configuration),
             heartbeat_interval_ms=cluster.HEARTBEAT_INTERVAL.read(configuration),
             heartbeat_timeout_ms=cluster.HEARTBEAT_TIMEOUT.read(configuration),

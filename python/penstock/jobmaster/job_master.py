@@ -31,6 +31,7 @@ from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.job_master_services import JobMasterServices
 from penstock.jobmaster.scheduling import actions
 from penstock.jobmaster.scheduling.failure import Failure
+from penstock.jobmaster.scheduling.slot_network_buffers import slot_network_buffers
 from penstock.jobmaster.scheduling.states import ExecutionState, JobStatus
 from penstock.jobmaster.slots.slots import SlotOffer
 from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
@@ -229,7 +230,10 @@ class JobMaster:
         return stored
 
     def _restart_rescaled(self, parallelisms: Mapping[bytes, int]) -> None:
-        self._run(self._scheduler.rescale(parallelisms, self._now_ms()))
+        wanted = {**self._scheduler.wanted_parallelisms, **parallelisms}
+        needs = slot_network_buffers(self._graph, wanted, self._settings)
+        buffers = 0 if self._settings.has_fixed_network else needs.total
+        self._run(self._scheduler.rescale(parallelisms, self._now_ms(), network_buffers=buffers))
 
     def _room(self) -> int | None:
         fewer_will_do = self._scheduler.runs_with_fewer_slots
@@ -276,8 +280,8 @@ class JobMaster:
                 )
             return
         slots = [
-            SlotOffer(offer.allocation_id, executor.executor_id, *address, offer.slot)
-            for offer in offers.offers
+            SlotOffer(of.allocation_id, executor.executor_id, *address, of.slot, of.network_buffers)
+            for of in offers.offers
         ]
         self._run(self._scheduler.slots_offered(slots, self._now_ms()))
 
@@ -469,7 +473,11 @@ class JobMaster:
     def _request_slots(self, action: actions.RequestSlots) -> None:
         self._required = action.required
         fewer_will_do = self._scheduler.runs_with_fewer_slots
-        self._resources.declare(self.job_id, action.missing, self, fewer_will_do=fewer_will_do)
+        wanted = self._scheduler.wanted_parallelisms
+        needs = slot_network_buffers(self._graph, wanted, self._settings)
+        self._resources.declare(
+            self.job_id, action.missing, self, needs, fewer_will_do=fewer_will_do
+        )
 
     def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
         self.checkpoints.job_failing(action.reason)

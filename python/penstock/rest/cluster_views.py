@@ -144,7 +144,7 @@ def worker(call: Call) -> Json:
         "allocatedSlots": [
             {
                 "jobId": job_id.hex(),
-                "resource": _resource(1, call),
+                "resource": _resource(1, _network_bytes(values, call), call),
                 "assignedTasks": sum(one.allocation_id == slot for one in running),
             }
             for slot, job_id in found.allocations
@@ -178,7 +178,8 @@ def _running(call: Call) -> list[AttemptSnapshot]:
 
 
 def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call) -> dict[str, Any]:
-    shuffle, managed = _network_bytes(call), cluster.MANAGED_MEMORY.read(call.gateway.configuration)
+    shuffle = _network_bytes(values, call)
+    managed = cluster.MANAGED_MEMORY.read(call.gateway.configuration)
     host, data_port = found.address
     return {
         "id": found.executor_id,
@@ -189,8 +190,8 @@ def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call)
         "slotsNumber": found.slots,
         "freeSlots": found.free_slots,
         "assignedTasks": sum(one.executor_id == found.executor_id for one in _running(call)),
-        "totalResource": _resource(found.slots, call),
-        "freeResource": _resource(found.free_slots, call),
+        "totalResource": _resource(found.slots, shuffle, call),
+        "freeResource": _resource(found.free_slots, shuffle, call),
         "hardware": {
             "cpuCores": values.get("Status.Machine.CpuCores", 0),
             "physicalMemory": values.get("Status.JVM.Memory.Heap.Max", 0),
@@ -208,7 +209,7 @@ def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call)
     }
 
 
-def _resource(slots: int, call: Call) -> dict[str, Any]:
+def _resource(slots: int, network_bytes: int, call: Call) -> dict[str, Any]:
     """Return the resources of slots; memory in MiB, as in Flink.  Heaps have no limits."""
     per_worker = max(1, call.gateway.settings.slots_per_executor or 1)
     return {
@@ -219,11 +220,14 @@ def _resource(slots: int, call: Call) -> dict[str, Any]:
         * slots
         // per_worker
         >> 20,
-        "networkMemory": _network_bytes(call) * slots // per_worker >> 20,
+        "networkMemory": network_bytes * slots // per_worker >> 20,
         "extendedResources": {},
     }
 
 
-def _network_bytes(call: Call) -> int:
+def _network_bytes(values: Mapping[str, GaugeValue], call: Call) -> int:
+    """Return the size of a TaskExecutor's network buffers; before it reports any, the least."""
     configuration = call.gateway.configuration
-    return network.SEGMENTS.read(configuration) * network.SEGMENT_SIZE.read(configuration)
+    segments = network.SEGMENTS.read(configuration) or network.LEAST_COMPUTED_SEGMENTS
+    reported = values.get("Status.Shuffle.Netty.TotalMemory")
+    return int(reported or segments * network.SEGMENT_SIZE.read(configuration))

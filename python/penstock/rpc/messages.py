@@ -27,6 +27,7 @@ from penstock.rpc.inspection_messages import (
     SampleStacks,
 )
 from penstock.rpc.message import Message, MessageDecoder
+from penstock.rpc.network_buffer_needs import NetworkBufferNeeds  # noqa: TC001
 from penstock.rpc.task_deployment import TaskDeploymentDescriptor  # noqa: TC001
 
 CODE_CHUNK_BYTES = MAX_FRAME_BYTES // 2
@@ -78,10 +79,14 @@ class RegisterTaskExecutor(Message, frozen=True):
 
 
 class SlotOffer(msgspec.Struct, frozen=True):
-    """An allocated slot, as its TaskExecutor offers it to the job."""
+    """An allocated slot, as its TaskExecutor offers it to the job.
+
+    ``network_buffers`` is its share of the TaskExecutor's network buffers.
+    """
 
     slot: int
     allocation_id: bytes
+    network_buffers: int
 
 
 class OfferSlots(Message, frozen=True):
@@ -291,11 +296,15 @@ class RegistrationRefused(Message, frozen=True):
 
 
 class RequestSlot(Message, frozen=True):
-    """The ResourceManager assigns one slot of this TaskExecutor to a job."""
+    """The ResourceManager assigns one slot of this TaskExecutor to a job.
+
+    ``network_buffers`` are the most that the tasks of any slot of the job can use.
+    """
 
     job_id: bytes
     slot: int
     allocation_id: bytes
+    network_buffers: NetworkBufferNeeds
 
 
 class AcceptSlots(Message, frozen=True):

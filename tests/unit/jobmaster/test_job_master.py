@@ -90,7 +90,7 @@ class Running:
         self.user.call(action, PATIENCE_S)
 
     def offer(self, slots):
-        offers = tuple(messages.SlotOffer(slot, bytes([slot]) * 16) for slot in range(slots))
+        offers = tuple(messages.SlotOffer(slot, bytes([slot]) * 16, 8) for slot in range(slots))
         message = messages.OfferSlots(self.master.job_id, "127.0.0.1", 1, offers)
         self.do(lambda: self.master.slots_offered(self.resources.executor, message))
 

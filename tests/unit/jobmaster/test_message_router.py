@@ -114,7 +114,7 @@ def test_a_worker_that_is_declared_lost_is_not_heard(router, calls):
 
 def test_slots_for_a_job_that_has_ended_are_given_back(router, calls):
     worker = Worker(router._registered["e"])
-    offers = (messages.SlotOffer(0, b"a"), messages.SlotOffer(1, b"b"))
+    offers = (messages.SlotOffer(0, b"a", 8), messages.SlotOffer(1, b"b", 8))
     router.handle(worker, messages.OfferSlots(b"another", "h", 1, offers))
     assert [message.allocation_id for message in worker.sent] == [b"a", b"b"]
     assert calls == []

@@ -7,6 +7,7 @@ import pytest
 from penstock import __version__
 from penstock.jobmaster.workers.resource_manager import ResourceManager, WorkerExit, WorkerSpec
 from penstock.rpc.messages import RegisterTaskExecutor, RequestSlot
+from penstock.rpc.network_buffer_needs import NetworkBufferNeeds
 
 JOB = b"j" * 16
 
@@ -54,7 +55,7 @@ class World:
     # the events
 
     def declare(self, missing: int) -> None:
-        self.resources.declare(JOB, missing, self)
+        self.resources.declare(JOB, missing, self, NetworkBufferNeeds())
 
     def fail(self, executor_id: str = "", *, hopeless: bool = False) -> None:
         end = WorkerExit(executor_id or self.started[-1], None, None, hopeless=hopeless)
@@ -207,7 +208,7 @@ def test_a_job_that_comes_later_gets_workers_of_its_own(world: World) -> None:
     """Existing workers were started without the files of that job."""
     world.register()
     world.offer()
-    world.resources.declare(b"k" * 16, 1, world)
+    world.resources.declare(b"k" * 16, 1, world, NetworkBufferNeeds())
     assert len(world.started) == 2
     assert world.jobs[world.started[-1]] == (b"k" * 16,)
 

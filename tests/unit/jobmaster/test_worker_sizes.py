@@ -2,6 +2,7 @@
 
 import pytest
 from penstock.jobmaster.workers.resource_manager import ResourceManager, WorkerSpec, worker_sizes
+from penstock.rpc.network_buffer_needs import NetworkBufferNeeds
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_room_for_a_job(
         (1, 2),
         lambda *_: None,
     )
-    resources.declare(b"j" * 16, started, None)  # type: ignore[arg-type]
+    resources.declare(b"j" * 16, started, None, NetworkBufferNeeds())  # type: ignore[arg-type]
     assert resources.room(b"j" * 16) == room
     if room is not None:
         assert resources.room(b"k" * 16) == max(0, room - started)

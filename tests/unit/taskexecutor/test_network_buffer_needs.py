@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from penstock.errors import InsufficientBuffersError
 from penstock.network.pure.environment import NetworkEnvironment
+from penstock.rpc.network_buffer_needs import NetworkBufferNeeds, sum_of
 from penstock.rpc.task_deployment import (
     GateDescriptor,
     PartitionDescriptor,
@@ -16,7 +17,6 @@ from penstock.rpc.task_deployment import (
 )
 from penstock.taskexecutor.worker.launch import LaunchSpec
 from penstock.taskexecutor.worker.metric_sender import worker_metrics
-from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, sum_of
 from penstock.taskexecutor.worker.slot_resources import SlotResources
 
 
@@ -92,7 +92,7 @@ def test_users_are_named():
     needs = NetworkBufferNeeds.of(deployment((3,), (["there", "there"],)), "here", {})
     assert needs == NetworkBufferNeeds(partitions=4, channels=4, gates=1)
     assert str(needs) == (
-        "9 network buffers: 4 of its partitions, 4 of channels from other TaskExecutors, "
+        "9 network buffers: 4 of partitions, 4 of channels from other TaskExecutors, "
         "1 of input gates"
     )
     assert sum_of([needs, needs, NetworkBufferNeeds()]) == NetworkBufferNeeds(8, 8, 2)
@@ -104,12 +104,19 @@ def test_exclusive_buffers_are_those_of_the_configuration():
     assert needs.channels == 10
 
 
-def test_a_task_that_can_never_run_is_rejected_with_the_reason():
+@pytest.mark.parametrize("promised", [NetworkBufferNeeds(), NetworkBufferNeeds(3, 4, 2)])
+def test_a_task_for_which_too_few_are_left_is_rejected_with_the_sums(promised):
     needs = NetworkBufferNeeds(partitions=4, channels=4, gates=1)
-    needs.check("Map", 9)
+    size = 9 + promised.total
+    needs.check("Map", promised, size, 2048)
     with pytest.raises(InsufficientBuffersError) as caught:
-        needs.check("Map", 8)
-    for part in ("Map needs 9 network buffers: 4 of its partitions", "has 8", "network.segments"):
+        needs.check("Map", promised, size - 1, 2048)
+    for part in (
+        "Map needs 9 network buffers: 4 of partitions, 4 of channels",
+        f"other tasks have {promised}",
+        f"has {size - 1} for the job",
+        "network.segments' from the configuration, set it to at least 2048",
+    ):
         assert part in str(caught.value)
 
 

@@ -31,14 +31,14 @@ def test_compression_codec():
     """The job's codec reaches the data plane, which rejects codecs that it lacks."""
     config = {"taskmanager.network.compression.codec": "zip"}
     with pytest.raises(ConfigurationError, match="zip"):
-        create_network_environment(launch(config=config), CREDENTIALS)
+        create_network_environment(launch(config=config), CREDENTIALS, 8)
 
 
 def test_spill_threshold():
     """The job's threshold reaches the data plane, which rejects invalid ones."""
     config = {"taskmanager.network.record.spill-threshold": "-1"}
     with pytest.raises(ConfigurationError, match=r"record\.spill-threshold: '-1'"):
-        create_network_environment(launch(config=config), CREDENTIALS)
+        create_network_environment(launch(config=config), CREDENTIALS, 8)
 
 
 def test_encryption():
@@ -46,7 +46,7 @@ def test_encryption():
     certificate, private_key = new_job_certificate()
     config = {"taskmanager.network.same-host.enabled": "false"}
     credentials = JobCredentials(b"token", (certificate, private_key))
-    environment = create_network_environment(launch(config=config), credentials)
+    environment = create_network_environment(launch(config=config), credentials, 8)
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=certificate)
@@ -62,7 +62,7 @@ def test_encryption():
 def test_temporary_directories(tmp_path):
     """Blocking partitions are written to the worker's configured folders."""
     missing = str(tmp_path / "missing")
-    environment = create_network_environment(launch(temp_dirs=(missing,)), CREDENTIALS)
+    environment = create_network_environment(launch(temp_dirs=(missing,)), CREDENTIALS, 8)
     try:
         with pytest.raises(NetworkError, match=missing):
             environment.create_result_partition(bytes(60), 1, "BLOCKING")

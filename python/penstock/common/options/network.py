@@ -19,11 +19,20 @@ SEGMENT_SIZE: Final = Option(
     "size of a network buffer",
     scope="cluster",
 )
-SEGMENTS: Final = Option(
+LEAST_COMPUTED_SEGMENTS: Final = 2048
+"""The smallest computed number of network buffers.
+
+Most jobs need fewer.  Buffers are not resident before they are used, so that the others cost only
+64 MiB of addresses, and a job can be rescaled in the slots that it has.
+"""
+SEGMENTS: Final[Option[int | None]] = Option(
     "taskmanager.memory.network.segments",
     IntegerType(1),
-    2048,
-    "number of network buffers in a TaskExecutor for each job that it serves",
+    None,
+    "number of network buffers in a TaskExecutor for each job that it serves; by default the sum"
+    " of what the tasks of its slots can use in partitions, channels and gates, and at least"
+    f" {LEAST_COMPUTED_SEGMENTS}",
+    default_text="computed",
     scope="cluster",
 )
 MIN_SEGMENT_SIZE: Final = Option(

@@ -68,7 +68,9 @@ class AdaptiveScheduler(Scheduler):
 
     # Events ---------------------------------------------------------------------------------
 
-    def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> list[a.Action]:
+    def rescale(
+        self, parallelisms: Mapping[bytes, int], now_ms: int, *, network_buffers: int = 0
+    ) -> list[a.Action]:
         """Rescale as `Scheduler` does, unless the new bounds let the tasks continue unchanged.
 
         In that case more slots are requested, and the job restarts when it has them.
@@ -76,11 +78,12 @@ class AdaptiveScheduler(Scheduler):
         Args:
             parallelisms: The new bounds, by vertex; empty to use the available slots.
             now_ms: The time.
+            network_buffers: See `Scheduler.rescale`.
         """
         vertices = self.graph.job.vertices
         may_go_on = all(vertices[id_].parallelism <= n for id_, n in parallelisms.items())
         if self.status is not JobStatus.RUNNING or not parallelisms or not may_go_on:
-            return super().rescale(parallelisms, now_ms)
+            return super().rescale(parallelisms, now_ms, network_buffers=network_buffers)
         self._most = {**self._most, **parallelisms}
         self._needs_changed = True
         return self._settle(now_ms)
@@ -126,6 +129,7 @@ class AdaptiveScheduler(Scheduler):
                 self._most = {**self._most, **self._new_parallelisms}
                 enough = None
             self._new_parallelisms = None
+            self._release_small_slots()
             self._needs_changed = True
             self._wait = WaitingForResources(self._adaptive, now_ms, enough)
         if self._wait is not None:

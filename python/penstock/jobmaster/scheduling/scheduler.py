@@ -85,6 +85,7 @@ class Scheduler:
         self._wire()
         self._restarts: list[_PendingRestart] = []
         self._new_parallelisms: Mapping[bytes, int] | None = None
+        self._least_buffers = 0
         self._failure: Failure | None = None
         self._declared: tuple[int, int] = (0, 0)
         self._needs_changed = False
@@ -250,12 +251,16 @@ class Scheduler:
             self._restart_or_fail(scheduled, failure, now_ms, is_global=True)
         return self._settle(now_ms)
 
-    def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> list[a.Action]:
+    def rescale(
+        self, parallelisms: Mapping[bytes, int], now_ms: int, *, network_buffers: int = 0
+    ) -> list[a.Action]:
         """Restart a running job entirely with other parallelisms, from its latest checkpoint.
 
         Args:
             parallelisms: The new ones, by vertex; the others keep theirs.
             now_ms: The time.
+            network_buffers: The network buffers that a slot then needs; slots with fewer are
+                released and requested again.
 
         Raises:
             IllegalJobStateError: The job is not RUNNING.
@@ -265,6 +270,7 @@ class Scheduler:
         self._out.append(a.AbortCheckpoints("the job is rescaled"))
         subtasks = list(self.graph.subtasks())
         self._new_parallelisms = dict(parallelisms)
+        self._least_buffers = network_buffers
         self._cancel_tasks(subtasks, now_ms)
         waiting_for = {s.id for s in subtasks if not s.state.is_terminal}
         self._restarts.append(
@@ -493,6 +499,7 @@ class Scheduler:
                 self._change_parallelism(self._new_parallelisms, now_ms)
                 self._new_parallelisms = None
                 restart.subtasks = {subtask.id for subtask in self.graph.subtasks()}
+            self._release_small_slots()
             if not self._restarts and self.status is JobStatus.RESTARTING:
                 self._move(JobStatus.RUNNING, now_ms)
             self._out.append(a.RestoreState(frozenset(restart.subtasks), restart.is_global))
@@ -503,6 +510,12 @@ class Scheduler:
         self.graph.rescale(parallelisms, now_ms)
         self._wire()
         self._out.append(a.ParallelismChanged(dict(parallelisms)))
+
+    def _release_small_slots(self) -> None:
+        """Release the slots with too few network buffers for a job that is rescaled."""
+        for slot in self.pool.remove_smaller(self._least_buffers):
+            reason = f"the job now needs {self._least_buffers} network buffers in a slot"
+            self._out.append(a.ReleaseSlot(slot.executor_id, slot.allocation_id, reason))
 
     # Bookkeeping ----------------------------------------------------------------------------
 

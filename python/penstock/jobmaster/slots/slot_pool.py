@@ -101,6 +101,13 @@ class SlotPool:
             self.remove(offer.allocation_id)
         return lost
 
+    def remove_smaller(self, network_buffers: int) -> list[SlotOffer]:
+        """Remove and return the unused slots with fewer network buffers than these."""
+        small = [offer for offer in self.free_slots() if offer.network_buffers < network_buffers]
+        for offer in small:
+            del self._slots[offer.allocation_id]
+        return small
+
     def remove_idle(self, now_ms: int) -> list[SlotOffer]:
         """Remove and return the slots that are beyond the need and idle for too long."""
         surplus = len(self._slots) - self.required

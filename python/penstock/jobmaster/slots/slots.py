@@ -15,6 +15,7 @@ class SlotOffer:
         host: Host of the TaskExecutor's data port.
         port: The data port.
         index: Number of the slot on its TaskExecutor.
+        network_buffers: Its share of the TaskExecutor's network buffers.
     """
 
     allocation_id: bytes
@@ -22,3 +23,4 @@ class SlotOffer:
     host: str
     port: int
     index: int = 0
+    network_buffers: int = 0

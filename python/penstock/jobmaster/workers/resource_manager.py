@@ -30,6 +30,7 @@ from penstock.taskexecutor.worker.launch import EXIT_FAILED, EXIT_LOST_DRIVER
 
 if TYPE_CHECKING:
     from penstock.rpc.connection import Connection
+    from penstock.rpc.network_buffer_needs import NetworkBufferNeeds
 
 logger = logging.getLogger(__name__)
 
@@ -158,6 +159,7 @@ class TaskExecutorGateway:
             before.
         jobs: The jobs that it may serve: they existed when it was started.
         has_served: Whether it has offered a slot.
+        freeing: Allocations that it was told to free and still holds.
     """
 
     executor_id: str
@@ -169,7 +171,14 @@ class TaskExecutorGateway:
     jobs: frozenset[bytes]
     has_served: bool = False
     allocations: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
+    freeing: set[bytes] = field(default_factory=set)
     code_sent: set[str] = field(default_factory=set)
+
+    def free(self, allocation_id: bytes, reason: str) -> None:
+        """Tell it to free a slot; until it has, no slot of it is requested."""
+        if allocation_id in self.allocations:
+            self.freeing.add(allocation_id)
+        self.connection.send(FreeSlot(allocation_id, reason))
 
     def __str__(self) -> str:
         return f"TaskExecutor {self.executor_id} (pid {self.pid})"
@@ -246,6 +255,7 @@ class ResourceManager:
         self._last_started = 0
         self._missing: dict[bytes, int] = {}
         self._listeners: dict[bytes, SlotListener] = {}
+        self._buffers: dict[bytes, NetworkBufferNeeds] = {}
         self._content: set[bytes] = set()  # the jobs that run with fewer slots
         self._requested: dict[bytes, bytes] = {}
         self._starting: dict[str, _Start] = {}
@@ -260,7 +270,13 @@ class ResourceManager:
     # ---- jobs --------------------------------------------------------------------------------
 
     def declare(
-        self, job_id: bytes, missing: int, listener: SlotListener, *, fewer_will_do: bool = False
+        self,
+        job_id: bytes,
+        missing: int,
+        listener: SlotListener,
+        network_buffers: NetworkBufferNeeds,
+        *,
+        fewer_will_do: bool = False,
     ) -> None:
         """Declare how many slots a job still lacks; this replaces its previous declaration.
 
@@ -268,11 +284,13 @@ class ResourceManager:
             job_id: The job.
             missing: The number of slots.
             listener: Called if they are not available.
+            network_buffers: The most that the tasks of a slot can use.
             fewer_will_do: Whether the job runs without some of them: then it waits for places
                 rather than share the interpreters of a few workers.
         """
         self._missing[job_id] = missing
         self._listeners[job_id] = listener
+        self._buffers[job_id] = network_buffers
         if fewer_will_do:
             self._content.add(job_id)
         self._serve()
@@ -281,11 +299,12 @@ class ResourceManager:
         """Free the slots of a job that has ended."""
         self._missing.pop(job_id, None)
         self._listeners.pop(job_id, None)
+        self._buffers.pop(job_id, None)
         self._content.discard(job_id)
         for executor in self.executors.values():
             for allocation_id, (owner, _) in list(executor.allocations.items()):
                 if owner == job_id:
-                    executor.connection.send(FreeSlot(allocation_id, reason))
+                    executor.free(allocation_id, reason)
 
     def dismiss(self, job_id: bytes, reason: str) -> list[str]:
         """Stop the workers of a forgotten job; their end counts as no loss.
@@ -323,6 +342,7 @@ class ResourceManager:
         executor = self.executors.get(executor_id)
         if executor is None:
             return
+        executor.freeing.discard(allocation_id)
         held = executor.allocations.pop(allocation_id, None)
         if held is not None:
             executor.free_slots.add(held[1])
@@ -486,7 +506,13 @@ class ResourceManager:
         for job_id, missing in self._missing.items():
             lacking = missing - sum(owner == job_id for owner in self._requested.values())
             for executor in self.executors.values():
-                while lacking > 0 and executor.free_slots and job_id in executor.jobs:
+                if job_id not in executor.jobs:
+                    continue
+                if executor.freeing:
+                    # Its network, which may be too small, is replaced when no slot uses it.
+                    lacking -= len(executor.freeing) + len(executor.free_slots)
+                    continue
+                while lacking > 0 and executor.free_slots:
                     self._request(job_id, executor, min(executor.free_slots))
                     lacking -= 1
             lacking -= sum(
@@ -516,7 +542,7 @@ class ResourceManager:
         executor.free_slots.discard(slot)
         executor.allocations[allocation_id] = (job_id, slot)
         self._requested[allocation_id] = job_id
-        executor.connection.send(RequestSlot(job_id, slot, allocation_id))
+        executor.connection.send(RequestSlot(job_id, slot, allocation_id, self._buffers[job_id]))
 
     def _start(self, job_id: bytes, sizes: Sequence[int]) -> None:
         specs = []

@@ -54,7 +54,9 @@ class TaskExecutorCommands:
 
     def free_slot(self, executor_id: str, allocation_id: bytes, reason: str) -> None:
         """Tell a TaskExecutor to free a slot."""
-        self.send(executor_id, messages.FreeSlot(allocation_id, reason))
+        executor = self._executors.get(executor_id)
+        if executor is not None:
+            executor.free(allocation_id, reason)
 
     def deploy(self, action: actions.Deploy) -> None:
         """Send an attempt, with the code of its vertex if the TaskExecutor has none yet."""

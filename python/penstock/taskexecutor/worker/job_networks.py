@@ -6,6 +6,7 @@ certificate.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from penstock.common.options import network, security
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
     from penstock.network import NetworkEnvironment, ResultPartition
     from penstock.rpc.job_credentials import JobCredentials
+    from penstock.rpc.network_buffer_needs import NetworkBufferNeeds
     from penstock.taskexecutor.worker.launch import LaunchSpec
+
+logger = logging.getLogger(__name__)
 
 
 class JobNetworks:
@@ -26,10 +30,15 @@ class JobNetworks:
         """Create an empty set of networks."""
         self._launch = launch
         self._networks: dict[bytes, NetworkEnvironment] = {}
+        self._computed: dict[bytes, int] = {}
         self._finished: dict[bytes, dict[bytes, ResultPartition]] = {}
 
-    def open(self, job_id: bytes) -> NetworkEnvironment:
+    def open(self, job_id: bytes, slot_needs: NetworkBufferNeeds) -> NetworkEnvironment:
         """Return the job's network; create it for the first slot of the job.
+
+        Args:
+            job_id: The job.
+            slot_needs: The most network buffers that the tasks of a slot can use.
 
         Raises:
             AuthenticationError: The worker was started without this job's credentials.
@@ -42,9 +51,24 @@ class JobNetworks:
                 raise AuthenticationError(
                     f"this worker was started before job {job_id.hex()} and lacks its credentials"
                 )
-            found = create_network_environment(self._launch, credentials)
+            config, slots = self._launch.config, self._launch.slots
+            computed = max(network.LEAST_COMPUTED_SEGMENTS, slots * slot_needs.total)
+            fixed = network.SEGMENTS.read(config)
+            found = create_network_environment(self._launch, credentials, fixed or computed)
+            logger.info(
+                "pool of %d network buffers (%s): the tasks of each of %d slots can use %s",
+                found.total_segments,
+                "computed" if fixed is None else f"{network.SEGMENTS.key}; computed: {computed}",
+                slots,
+                slot_needs,
+            )
             self._networks[job_id] = found
+            self._computed[job_id] = computed
         return found
+
+    def computed_segments(self, job_id: bytes) -> int:
+        """Return the number of segments that suffice for a job that has a slot."""
+        return self._computed[job_id]
 
     def of(self, job_id: bytes) -> NetworkEnvironment:
         """Return the network of a job that has a slot."""
@@ -66,11 +90,15 @@ class JobNetworks:
 
     def take(self, job_id: bytes) -> NetworkEnvironment | None:
         """Remove and return the network of a job without a slot; None while it has data here."""
-        return None if job_id in self._finished else self._networks.pop(job_id, None)
+        if job_id in self._finished:
+            return None
+        self._computed.pop(job_id, None)
+        return self._networks.pop(job_id, None)
 
     def take_all(self) -> list[NetworkEnvironment]:
         """Remove and return all networks; forget the kept partitions."""
         self._finished.clear()
+        self._computed.clear()
         taken, self._networks = list(self._networks.values()), {}
         return taken
 
@@ -86,9 +114,15 @@ class JobNetworks:
 
 
 def create_network_environment(
-    launch: LaunchSpec, credentials: JobCredentials
+    launch: LaunchSpec, credentials: JobCredentials, num_segments: int
 ) -> NetworkEnvironment:
-    """Create the network stack of a job from the launch specification."""
+    """Create the network stack of a job from the launch specification.
+
+    Args:
+        launch: The launch specification.
+        credentials: The credentials of the job.
+        num_segments: Number of segments of its pool.
+    """
     from penstock.network import NetworkEnvironment
 
     config = launch.config
@@ -96,7 +130,7 @@ def create_network_environment(
         executor_id=launch.executor_id,
         token=credentials.token,
         bind_host=launch.bind_host,
-        num_segments=network.SEGMENTS.read(config),
+        num_segments=num_segments,
         segment_size=network.SEGMENT_SIZE.read(config),
         exclusive_buffers_per_channel=network.BUFFERS_PER_CHANNEL.read(config),
         floating_buffers_per_gate=network.FLOATING_BUFFERS_PER_GATE.read(config),

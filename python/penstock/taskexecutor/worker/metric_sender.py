@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.rpc.connection import Connection
+    from penstock.rpc.network_buffer_needs import NetworkBufferNeeds
     from penstock.taskexecutor.task.task import Task
     from penstock.taskexecutor.worker.job_networks import JobNetworks
-    from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds
     from penstock.taskexecutor.worker.slot_resources import SlotResources
 
 logger = logging.getLogger(__name__)

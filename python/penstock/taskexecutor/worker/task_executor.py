@@ -68,6 +68,7 @@ from penstock.rpc.messages import (
     WatermarkAlignment,
     task_executor_decoder,
 )
+from penstock.rpc.network_buffer_needs import NetworkBufferNeeds, sum_of
 from penstock.serialization.imports import IMPORT_LOCK
 from penstock.taskexecutor.logs.printed_text import PrintedTextSender, forward_printed_text
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
@@ -82,7 +83,6 @@ from penstock.taskexecutor.worker.checkpoint_standings import standings_of
 from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.liveness import LivenessWatch
-from penstock.taskexecutor.worker.network_buffer_needs import NetworkBufferNeeds, sum_of
 from penstock.taskexecutor.worker.slot_resources import SlotResources
 from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
@@ -324,10 +324,14 @@ class TaskExecutor:
         if self._metrics is not None:
             self._metrics.report_soon()
 
-    def _promised_buffers(self) -> NetworkBufferNeeds:
-        """Return the network buffers promised to the running tasks."""
+    def _promised_buffers(self, job_id: bytes | None = None) -> NetworkBufferNeeds:
+        """Return the network buffers promised to the running tasks, of one job or of all."""
         with self._lock:
-            return sum_of(self._buffer_needs.values())
+            return sum_of(
+                needs
+                for attempt_id, needs in self._buffer_needs.items()
+                if job_id in (None, self._tasks[attempt_id].descriptor.job_id)
+            )
 
     def _running_tasks(self) -> list[Task]:
         with self._lock:
@@ -369,14 +373,16 @@ class TaskExecutor:
             return
         try:
             with self._lock:
-                host, port = self._networks.open(message.job_id).address
+                network = self._networks.open(message.job_id, message.network_buffers)
+                host, port = network.address
         except (PenstockError, OSError) as error:
             logger.exception("the network of job %s could not be created", message.job_id.hex())
             self.fatal_error(f"its network cannot be set up: {error}")
             return
         with self._changed:
             self._changed.notify_all()
-        offer = SlotOffer(slot.index, slot.allocation_id)
+        buffers = network.total_segments // self._launch.slots
+        offer = SlotOffer(slot.index, slot.allocation_id, buffers)
         self._send(OfferSlots(message.job_id, host, port, (offer,)))
 
     def _accept_slots(self, message: AcceptSlots) -> None:
@@ -440,8 +446,10 @@ class TaskExecutor:
         with self._lock:
             self._slots.mark_active(descriptor.job_id, descriptor.allocation_id)
             network = self._networks.of(descriptor.job_id)
+            computed = self._networks.computed_segments(descriptor.job_id)
         needs = NetworkBufferNeeds.of(descriptor, self._launch.executor_id, config)
-        needs.check(descriptor.task_name, network.total_segments)
+        promised = self._promised_buffers(descriptor.job_id)
+        needs.check(descriptor.task_name, promised, network.total_segments, computed)
         logger.info("task %s needs %s", descriptor.task_name, needs)
         temp_dirs = self._launch.temp_dirs
         task = Task(
