@@ -13,6 +13,7 @@ from penstock.table.plan.queries import bind_query
 from penstock.table.plan.rules import optimized
 from penstock.table.plan.schema import Field, Schema
 from penstock.table.plan.translation import translate_optimized
+from penstock.table.planning.sharing import Sharing
 from penstock.table.sql.parsing import parse_query
 from penstock.taskexecutor.operators.relational.batches import ChangeBuffer
 from penstock.testing import PipelineTestHarness
@@ -62,6 +63,7 @@ class RunningQuery:
         time_zone="UTC",
         configuration=None,
         reads_old_rows=True,
+        is_shared=False,
     ):
         self.harness = PipelineTestHarness(configuration)
         self.tables = {table.name: table for table in tables}
@@ -78,6 +80,8 @@ class RunningQuery:
         node = bind_query(parse_query(sql), context)
         self.schema: Schema = node.schema
         node = optimized(node, is_streaming=is_streaming)
+        if is_shared:
+            node = Sharing().shared(node)
         made = translate_optimized(
             node,
             TranslationContext(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.graph.transformations import Transformation
     from penstock.table.functions.evaluation import Session
+    from penstock.table.plan import nodes as n
     from penstock.table.plan.nodes import Node
 
 #: Key groups of operators whose job does not configure a number.
@@ -115,6 +116,20 @@ class OperatorBuilder:
         """Return the setting of aggregates that add rows one by one."""
         strategy = self._context.settings.get(AGGREGATE_PHASES, "AUTO").upper()
         return {"is_one_phase": True} if strategy == "ONE_PHASE" else {}
+
+    def _join_settings(self, node: n.Join) -> dict[str, Any]:
+        return {
+            "inputs": (node.left.schema, node.right.schema),
+            "output": node.schema,
+            "has_kinds": (
+                self._changelog.is_updating(node.left),
+                self._changelog.is_updating(node.right),
+            ),
+            "kind": node.kind,
+            "keys": (node.left_keys, node.right_keys),
+            "condition": node.condition,
+            "session": self._context.session,
+        }
 
     def _one(
         self, before: Transformation, kind: str, name: str, node: Node, /, **settings: Any

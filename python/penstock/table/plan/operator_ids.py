@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: The number of characters of a plan's line in a uid.
 _SHOWN = 200
-_STATELESS = ("Calc", "DropUpdateBefore", "Exchange", "LocalWindowAggregate")
+_STATELESS = ("Calc", "DropUpdateBefore", "Exchange", "LocalWindowAggregate", "WindowExtremes")
 
 
 class OperatorIds:

@@ -17,6 +17,7 @@ from penstock.table.plan.rules import check, optimized
 from penstock.table.plan.sessions import aggregated_sessions
 from penstock.table.plan.sliced_windows import sliced_windows
 from penstock.table.plan.time_use import reads_watermarks, splits_equal_times, time_grain
+from penstock.table.plan.window_extremes import window_extreme
 from penstock.table.plan.windows import is_zoned, window_function_of
 
 if TYPE_CHECKING:
@@ -393,20 +394,6 @@ class Translation(OperatorBuilder):
             inputs.append(made)
         return UnionTransformation(inputs)
 
-    def _join_settings(self, node: n.Join) -> dict[str, Any]:
-        return {
-            "inputs": (node.left.schema, node.right.schema),
-            "output": node.schema,
-            "has_kinds": (
-                self._changelog.is_updating(node.left),
-                self._changelog.is_updating(node.right),
-            ),
-            "kind": node.kind,
-            "keys": (node.left_keys, node.right_keys),
-            "condition": node.condition,
-            "session": self._context.session,
-        }
-
     def _joined(self, node: n.Join, kind: str, name: str, **settings: Any) -> Transformation:
         return self._keyed_two(
             self.translate(node.left),
@@ -460,10 +447,14 @@ class Translation(OperatorBuilder):
         if not self._context.is_streaming:
             return self._joined(node, "final_join", "WindowJoin")
         self._refuse_proctime(node.left, "Join")
-        return self._joined(
-            node, "window_join", "WindowJoin",
+        left = self.translate(node.left)
+        extreme = window_extreme(node)
+        if extreme is not None:
+            left = self._one(left, "window_extremes", "WindowExtremes", node, **extreme._asdict())
+        return self._keyed_two(
+            left, self.translate(node.right), (node.left_keys, node.right_keys), "window_join",
+            "WindowJoin", node, **self._join_settings(node), is_zoned=is_zoned(node.left),
             end_index=node.left_bounds[1], other_end_index=node.right_bounds[1],
-            is_zoned=is_zoned(node.left),
         )  # fmt: skip
 
     @_made.register(n.TemporalJoin)

@@ -38,6 +38,7 @@ KINDS: Final = {
     ),
     "window_aggregate": ("windows.windows", "WindowAggregateOperator"),
     "local_window_aggregate": ("windows.local_window_aggregate", "LocalWindowAggregateOperator"),
+    "window_extremes": ("windows.window_extremes", "WindowExtremesOperator"),
     "sliced_window_aggregate": ("windows.sliced_window_aggregate", "SlicedWindowAggregateOperator"),
     "drop_update_before": ("drop_update_before", "DropUpdateBeforeOperator"),
     "to_changelog": ("changelog_codes", "ToChangelogOperator"),
