@@ -23,6 +23,7 @@ from penstock.datastream.annotations import of_records
 from penstock.datastream.checkpoint_config import CheckpointConfig as CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode
 from penstock.datastream.collection_elements import encoded_elements, listed_elements
+from penstock.datastream.data_stream.record_conversion import check_class_of_records
 from penstock.datastream.data_stream.stream import DataStream as DataStream
 from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared, type_argument
 from penstock.datastream.environment_execution import EnvironmentExecution
@@ -321,7 +322,8 @@ class StreamExecutionEnvironment(EnvironmentExecution):
         Raises:
             WrongArgumentError: The source is not a Source, or the strategy is not a
                 WatermarkStrategy.
-            InvalidProgramError: The name is not a string, or cannot be sent.
+            InvalidProgramError: The name is not a string, or cannot be sent, or the source emits
+                rows and the type is that of a class: use `DataStream.as_records`.
         """
         given: Any = source
         if not isinstance(given, Source):
@@ -329,9 +331,9 @@ class StreamExecutionEnvironment(EnvironmentExecution):
         strategy: Any = watermark_strategy
         if not isinstance(strategy, WatermarkStrategy):
             raise WrongArgumentError(f"from_source takes a WatermarkStrategy, got {strategy!r}")
-        declared = type_argument(
-            source.get_produced_type() if type_info is None else type_info, "from_source"
-        )
+        produced = source.get_produced_type()
+        declared = type_argument(produced if type_info is None else type_info, "from_source")
+        check_class_of_records(declared, produced)
         operator = source.source_operator()
         if isinstance(operator, operators.SplitSource):
             operator = replace(operator, function=shipped(operator.function, "from_source"))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.typeinfo import RecordTypeInfo, RowTypeInfo, Types
 from penstock.common.values.record_reading import RecordReader, check_fields
 from penstock.datastream.functions import MapFunction
-from penstock.errors import WrongArgumentError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.data_stream.settings import StreamSettings
     from penstock.datastream.functions import RuntimeContext
 
@@ -27,6 +28,22 @@ def converter_of(stream: StreamSettings, record_class: Any) -> tuple[ToRecords, 
     if isinstance(known, RowTypeInfo | RecordTypeInfo):
         check_fields(declared, known.get_field_names(), "as_records")
     return ToRecords(declared), declared
+
+
+def check_class_of_records(
+    declared: TypeInformation | None, produced: TypeInformation | None
+) -> None:
+    """Reject the type of a class for a source of rows.
+
+    Raises:
+        InvalidProgramError: The source emits rows.
+    """
+    if isinstance(declared, RecordTypeInfo) and isinstance(produced, RowTypeInfo):
+        name = declared.record_class.__name__
+        raise InvalidProgramError(
+            f"from_source: the source emits rows, {produced}, and no instances of {name}: leave "
+            f"out the type, and convert the rows by from_source(…).as_records({name})"
+        )
 
 
 class ToRecords(MapFunction):
