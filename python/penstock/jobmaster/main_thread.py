@@ -157,10 +157,18 @@ class MainThread:
         name: its name.
         on_error: called with the exception of a posted call, unless its user has its own
             handler; the thread continues.
+        log_level: level at which failed calls are logged with their traceback.
     """
 
-    def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        on_error: Callable[[BaseException], None],
+        *,
+        log_level: int = logging.ERROR,
+    ) -> None:
         self.name = name
+        self._log_level = log_level
         self._queue: queue.SimpleQueue[tuple[Callable[[], object], QueueUser | None] | None]
         self._queue = queue.SimpleQueue()
         self._timers: list[tuple[float, int, Timer]] = []
@@ -230,7 +238,7 @@ class MainThread:
             try:
                 action()
             except BaseException as error:
-                logger.exception("a call in the main thread failed")
+                logger.log(self._log_level, "a call in the main thread failed", exc_info=True)
                 self._answer(error, user)
         for user in self._waiting_users:
             user.let_through()

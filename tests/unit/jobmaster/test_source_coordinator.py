@@ -102,12 +102,15 @@ def test_splits_of_a_lost_reader_return_and_its_late_messages_are_dropped(coordi
     assert coordinated.failures == []
 
 
-def test_assigning_to_a_reader_that_is_not_there_fails_the_job(coordinated):
+def test_assigning_to_a_reader_that_is_not_there_fails_the_job(coordinated, caplog):
+    """The program raises the error: its traceback is in the log for debugging alone."""
+    caplog.set_level("DEBUG")
     coordinated.coordinator.thread.post(lambda: coordinated.coordinator.assign({0: ["a"]}))
     coordinated.settle()
     assert [str(error) for error in coordinated.failures] == [
         "subtask 0 has no registered reader; registered are []"
     ]
+    assert {record.levelname for record in caplog.records if record.exc_info} == {"DEBUG"}
 
 
 def test_many_splits_travel_in_several_messages(coordinated, monkeypatch):

@@ -74,7 +74,8 @@ class SourceCoordinator:
         self._has_failed = False
         self._closed = threading.Event()
         name = type(source).__name__
-        self._thread = MainThread(f"coordinator of {name}", self._failed)
+        # The job fails with the error, which the program raises.
+        self._thread = MainThread(f"coordinator of {name}", self._failed, log_level=logging.DEBUG)
         self.thread = self._thread.user(f"calls of the enumerator of {name}", MAX_ENUMERATOR_CALLS)
         self._messages = self._thread.user(f"messages of readers of {name}", MAX_READER_MESSAGES)
         self._handlers: dict[type[messages.ToEnumerator], Callable[[int, Reader, Any], None]] = {
