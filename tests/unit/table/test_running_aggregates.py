@@ -1,6 +1,7 @@
 """Changes of aggregates by columns are those of aggregates row by row, in their order."""
 
 import random
+import sys
 
 import pytest
 
@@ -113,6 +114,27 @@ def test_equal_rows_are_emitted_only_where_state_expires(ttl):
     assert (found, 0) == changes(sql, settings | ONE_PHASE, 3)
 
 
+@pytest.mark.parametrize(("columns", "objects"), [("COUNT(*), COUNT(n)", 1), ("SUM(n)", 2)])
+def test_a_count_in_state_is_no_object(columns, objects):
+    """A key is an object, and so is a value unless all of its numbers are equal.
+
+    Caches keep some thousands of texts as well.
+    """
+    keys = 30_000
+    given = [HarnessTable.of("t", k=types.IntType(), n=types.IntType())]
+    query = RunningQuery(f"SELECT k, {columns} FROM t GROUP BY k", given)
+    query.give("t", [(-1, 0)] * 40)
+    query.flush()
+    before = sys.getallocatedblocks()
+    query.give("t", [(key, 5) for key in range(keys)])
+    query.flush()
+    query.give("t", [(key, 5) for key in range(keys)])
+    query.flush()
+    found = sys.getallocatedblocks() - before
+    assert (objects - 0.5) * keys < found < (objects + 0.5) * keys
+    query.close()
+
+
 def test_distinct_rows():
     sql = "SELECT DISTINCT k, b FROM t"
     found, batches = changes(sql, {}, 3)
@@ -154,7 +176,9 @@ def test_distinct_values_are_counted_on_after_a_snapshot():
 
 
 @pytest.mark.parametrize(("before", "after"), [({}, ONE_PHASE), (ONE_PHASE, {}), ({}, MINI_BATCH)])
-@pytest.mark.parametrize("columns", ["COUNT(*), MIN(n), MAX(w), SUM(n)", ", ".join(CALLS)])
+@pytest.mark.parametrize(
+    "columns", ["COUNT(*)", "COUNT(n)", "COUNT(*), MIN(n), MAX(w), SUM(n)", ", ".join(CALLS)]
+)
 def test_groups_of_either_form_are_restored(before, after, columns):
     """Rows write plain groups, as 1.0 did, and columns packed ones."""
     sql = f"SELECT k, {columns} FROM t GROUP BY k"

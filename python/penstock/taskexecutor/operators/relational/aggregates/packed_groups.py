@@ -36,7 +36,8 @@ class PackedGroups:
     In state a group is plain or packed.  A plain one is a tuple: the number of rows, and the list
     of `AggregateCalls.create`.  A packed one has the bytes of the integers of all accumulators
     that consist of such, those of the number of rows first; other accumulators and dictionaries
-    of distinct values follow in a tuple.
+    of distinct values follow in a tuple.  If it only has integers and all are equal, as those of
+    ``COUNT(*)`` are, it is that integer, which state stores without an object.
 
     Attributes:
         kinds: By call, the kind of its accumulator if it is packed, otherwise None.
@@ -75,10 +76,14 @@ class PackedGroups:
         """Return a group of state in its plain form; None for None."""
         if group is None:
             return None
-        if type(group) is not bytes and type(group[0]) is not bytes:
+        others: list[Any] = []
+        if type(group) is int:
+            numbers: tuple[int, ...] = (group,) * self.width
+        elif type(group) is bytes or type(group[0]) is bytes:
+            data, *others = (group,) if type(group) is bytes else group
+            numbers = self._integers.unpack(data)
+        else:
             return self._calls.of_state(group)
-        data, *others = (group,) if type(group) is bytes else group
-        numbers = self._integers.unpack(data)
         found: list[Any] = [numbers[0]]
         for kind, at in zip(self.kinds, self.columns, strict=True):
             found.append(others[at] if kind is None else _accumulator(kind, numbers, at))
@@ -107,6 +112,10 @@ class PackedGroups:
             data, *columns = zip(*packed, strict=True)
             parts = [list(column) for column in columns]
         else:
+            kinds = {*map(type, groups)}
+            if kinds <= {int, type(None)}:
+                numbers = np.array([group or 0 for group in groups], np.int64)
+                return np.repeat(numbers[np.newaxis], self.width, axis=0), parts
             empty = self._empty
             data = tuple(
                 [
@@ -120,9 +129,17 @@ class PackedGroups:
 
     def written(self, integers: Integers, parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Return groups for state; see `read`."""
+        are_equal = np.zeros(integers.shape[1], bool)
+        if not parts:
+            are_equal = (integers == integers[0]).all(axis=0)
+            if are_equal.all():
+                found: list[Any] = integers[0].tolist()
+                return found
         data = np.ascontiguousarray(integers.T, _INTEGER).tobytes()
         size = self._integers.size
-        packed = [data[start : start + size] for start in range(0, len(data), size)]
+        packed: list[Any] = [data[start : start + size] for start in range(0, len(data), size)]
+        for at in np.flatnonzero(are_equal).tolist():
+            packed[at] = int(integers[0, at])
         return list(zip(packed, *parts, strict=True)) if parts else packed
 
     def accumulators(self, integers: Integers, place: int) -> list[Any]:
@@ -140,7 +157,9 @@ class PackedGroups:
         """Return a packed group without rows."""
         return self._empty, *[make() for make in self._others]
 
-    def _packed(self, group: tuple[object, ...]) -> tuple[Any, ...]:
+    def _packed(self, group: Any) -> tuple[Any, ...]:
+        if type(group) is int:
+            return (self._integers.pack(*(group,) * self.width),)
         rows, *values = self._calls.of_state(group) or ()
         numbers: list[int] = [rows]
         others: list[Any] = []
