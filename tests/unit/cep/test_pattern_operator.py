@@ -319,6 +319,43 @@ def test_partial_matches_of_silent_keys_expire_also_after_a_restore(backend):
     restored.close()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_times_to_live_move_with_their_key_groups(backend):
+    """Each key expires in its new subtask as long after its last record as in the former one."""
+
+    def subtask(number, parallelism):
+        pattern = Pattern.begin("a").where(kind("o")).followed_by("b").where(kind("p"))
+        return KeyedOneInputStreamOperatorTestHarness(
+            operators.MatchPattern(Texts(), pattern=compiled_for(pattern, None), ttl_ms=100),
+            lambda event: event[0],
+            configuration={"state.backend.type": backend},
+            subtask=number,
+            parallelism=parallelism,
+        )
+
+    keys = [str(number) for number in range(20)]
+    with subtask(0, 1) as harness:
+        for now, some in ((0, keys[:10]), (60, keys[10:])):
+            harness.set_processing_time(now)
+            for key in some:
+                harness.process_element((key, "o", 1 + now), 1 + now)
+            harness.process_watermark(1 + now)
+        snapshot = harness.snapshot(1)
+    shares = []
+    for number, part in enumerate(redistribute([snapshot], 2)):
+        harness = subtask(number, 2)
+        harness.initialize_state(part)
+        with harness:
+            share = []
+            for now in (99, 100, 159, 160):
+                harness.set_processing_time(now)
+                share.append(len(harness.operator.entries))
+            assert len(harness.operator.touched) == 0
+        shares.append(share)
+    assert [sum(counts) for counts in zip(*shares, strict=True)] == [20, 10, 10, 0]
+    assert all(share[0] for share in shares)
+
+
 @pytest.mark.parametrize("changes", [(None, expiring), (expiring, None)])
 def test_a_time_to_live_may_be_set_and_removed_between_programs(changes):
     pattern = Pattern.begin("a").where(kind("o")).followed_by("b").where(kind("p"))

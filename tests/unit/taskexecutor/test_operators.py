@@ -10,6 +10,8 @@ from penstock.common.types import Row
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream.functions import (
     BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedMultipleInputProcessFunction,
@@ -34,6 +36,7 @@ from penstock.testing import (
     MultipleInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
     ProcessFunctionTestHarnesses,
+    TwoInputStreamOperatorTestHarness,
 )
 
 MAX_WATERMARK = 2**63 - 1
@@ -574,6 +577,58 @@ def test_a_returned_record_is_taken_apart_with_a_warning(monkeypatch, caplog, ki
     (warning,) = [message for message in caplog.messages if "becomes a record" in message]
     assert f"{result!r}, and each {part} of it" in warning
     assert "write yield instead of return" in warning
+
+
+class ReturningOfBoth(CoProcessFunction):
+    """Returns what it should yield for the records of the second stream alone."""
+
+    def process_element1(self, value, ctx):
+        return None
+
+    def process_element2(self, value, ctx):
+        return "ab"
+
+
+class FlatReturning(CoFlatMapFunction):
+    """Returns what it should yield for the records of the second stream alone."""
+
+    def flat_map1(self, value):
+        return None
+
+    def flat_map2(self, value):
+        return "ab"
+
+
+class ReturningBesideBroadcast(BroadcastProcessFunction):
+    """Returns what it should yield for broadcast records alone."""
+
+    def process_element(self, value, ctx):
+        return None
+
+    def process_broadcast_element(self, value, ctx):
+        return "ab"
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        operators.CoFlatMap(FlatReturning()),
+        operators.CoProcess(ReturningOfBoth()),
+        operators.BroadcastProcess(ReturningBesideBroadcast()),
+    ],
+    ids=lambda operator: type(operator).__name__,
+)
+def test_a_function_of_two_streams_that_returns_a_record_causes_a_warning(
+    monkeypatch, caplog, operator
+):
+    monkeypatch.setattr(first_results, "_warned", set())
+    with TwoInputStreamOperatorTestHarness(operator) as test:
+        test.process_element1(1)
+        test.process_element2(1)
+        test.process_element2(2)
+        assert test.values == list("abab")
+    (warning,) = [message for message in caplog.messages if "becomes a record" in message]
+    assert "'ab', and each character of it" in warning
 
 
 @pytest.mark.parametrize("result", [["ab"], ("a", "b"), (), {"a"}, iter("ab")])

@@ -144,12 +144,16 @@ class BroadcastProcessOperator(TwoInputOperator):
         """Process a record of the first input."""
         self.element_side.current_timestamp = timestamp
         result = self.process_element(value, self.element_side)
+        if result is not None and not self.is_checked:
+            self.check_first(result)
         ResultEmitter.emit(self.output, result, timestamp)
 
     def process2(self, value: object, timestamp: int) -> None:
         """Process a record of the second input."""
         self.broadcast_side.current_timestamp = timestamp
         result = self.process_broadcast_element(value, self.broadcast_side)
+        if result is not None and not self.is_checked:
+            self.check_first(result)
         ResultEmitter.emit(self.output, result, timestamp)
 
 
