@@ -120,11 +120,11 @@ def select(text: str, path: str) -> tuple[Any, bool]:
         if is_strict:
             raise
         return _MISSING, False
-    for step in steps:
+    for position, step in enumerate(steps):
         if step == "..":
             values = _descendants(values)
         else:
-            values = _follow(values, step, is_strict and _is_definite(steps))
+            values = _follow(values, step, is_strict and _is_definite(steps[: position + 1]))
     if not _is_definite(steps):
         return values, True
     return (values[0] if values else _MISSING), False
@@ -260,9 +260,8 @@ def _json_exists(text: str | None, path: str, options: Any) -> bool | None:
             case "UNKNOWN":
                 return None
         raise TableException(f"JSON_EXISTS: {error}") from None
-    if is_list:
-        return bool(value)
-    return value is not _MISSING and value is not None
+    # As in Flink, a list of matches exists, even an empty one.
+    return is_list or (value is not _MISSING and value is not None)
 
 
 def _exists_bind(arguments: list[Expression], options: tuple[Any, ...]) -> Expression:

@@ -332,6 +332,15 @@ def _from_unixtime(seconds: int, *rest: Any) -> str | None:
 define("FROM_UNIXTIME", "int text?", nullable_result(STRING), _zoned(_from_unixtime))
 
 
+def _standard_moment(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
+    """Return the moment of a local time; by standard time if the clock is set to or fro then.
+
+    Java's older classes, with which Flink reads these texts, resolve such times this way.
+    """
+    both = (local.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    return min(both, key=lambda moment: moment.utcoffset() or datetime.timedelta())
+
+
 def _unix_timestamp(*arguments: Any) -> int:
     *given, zone = arguments
     if not given:
@@ -340,7 +349,7 @@ def _unix_timestamp(*arguments: Any) -> int:
     found = parse_time_text(given[0], pattern)
     if found is None:
         return -(1 << 63)
-    return int(found.replace(tzinfo=zone).timestamp())
+    return int(_standard_moment(found, zone).timestamp())
 
 
 define(
@@ -358,7 +367,7 @@ def _convert_tz(text: str, source: str, target: str) -> str | None:
     except CastFailed:
         return None
     try:
-        moved = found.replace(tzinfo=legacy_zone(source)).astimezone(legacy_zone(target))
+        moved = _standard_moment(found, legacy_zone(source)).astimezone(legacy_zone(target))
     except OverflowError:
         return None
     return moved.replace(tzinfo=None).isoformat(" ", "seconds")

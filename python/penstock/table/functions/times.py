@@ -85,6 +85,11 @@ def _is_interval(kind: DataType) -> bool:
     return rules.is_day_interval(kind) or rules.is_month_interval(kind)
 
 
+#: The seconds since 1970 at the ends of the years of Python's datetime.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
 def _moved(sign: int) -> Any:
     by_row = rowwise(lambda value, by: _move(value, by, sign))
 
@@ -94,10 +99,24 @@ def _moved(sign: int) -> Any:
 
         value, by = arguments
         if pa.types.is_timestamp(value.type) and pa.types.is_duration(by.type):
-            return (pc.add if sign > 0 else pc.subtract)(value, by)
+            made = (pc.add if sign > 0 else pc.subtract)(value, by)
+            if _has_python_years(made):
+                return made
         return by_row(arguments, rows, call)
 
     return kernel
+
+
+def _has_python_years(made: Any) -> bool:
+    """Return whether the years of timestamps are from 1 to 9999."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(made).values() if isinstance(made, pa.Array) else (made,)
+    per_s = _PER_SECOND[made.type.unit]
+    return all(
+        end.value is None or _FIRST_SECOND <= end.value // per_s <= _LAST_SECOND for end in ends
+    )
 
 
 def _move(value: Any, by: Any, times: int) -> Any:

@@ -84,7 +84,7 @@ class FromClause:
         match tree:
             case exp.Table():
                 node = self._queries.table(tree)
-                names = (name,) if name else tuple(part.name for part in tree.parts)
+                names = (name,) if name else self._full_path(tree)
             case exp.Subquery():
                 node, names = self._subquery(tree, outer), (name,) if name else ()
             case exp.Values():
@@ -103,6 +103,12 @@ class FromClause:
         from penstock.table.plan.queries import renamed
 
         return renamed(node, columns, name), names
+
+    def _full_path(self, tree: exp.Table) -> tuple[str, ...]:
+        """Return the parts of a table's name that may qualify columns."""
+        path = tuple(part.name for part in tree.parts)
+        is_query = self._queries.query_of_with(path) is not None
+        return path if is_query else self._context.full_path(path)
 
     def _subquery(self, tree: exp.Subquery, outer: Scope | None) -> Node:
         return self._queries.query(tree.this if tree.args.get("with_") is None else tree, outer)
@@ -127,7 +133,7 @@ class FromClause:
         if not isinstance(table.this, exp.Table):
             return self._queries.query(table.this, outer)
         node = self._queries.table(table.this)
-        names = tuple(part.name for part in table.this.parts)
+        names = self._full_path(table.this)
         self._queries.scopes[id(table)] = Scope.of(node.schema, names)
         return node
 

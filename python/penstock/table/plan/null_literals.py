@@ -17,6 +17,7 @@ _COMPARISONS: Final = (
 _UNTYPED: Final = (
     exp.Select, exp.Values, exp.Group, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe,
     exp.And, exp.Or, exp.Not, exp.Neg, exp.Like, exp.SimilarTo, exp.Escape, exp.Is, exp.Bracket,
+    exp.Window,
 )  # fmt: skip
 #: The built-in functions whose arguments may all be NULL.
 _ANY_ARGUMENT: Final = frozenset(
@@ -45,6 +46,9 @@ def has_type(tree: exp.Null) -> bool:
         return isinstance(outer.parent, _COMPARISONS)
     if isinstance(outer, exp.Is):
         return isinstance(outer.expression, exp.Null)
+    if isinstance(outer, exp.Ordered):
+        order = outer.parent
+        return order is None or not isinstance(order.parent, exp.Window)
     if isinstance(outer, Function | exp.Anonymous):
         return _is_typed_argument(outer, inner)
     return not isinstance(outer, _UNTYPED)

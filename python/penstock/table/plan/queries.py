@@ -123,20 +123,17 @@ class QueryBinder:
             ValidationException: The name does not exist.
         """
         path = tuple(part.name for part in tree.parts)
-        if len(path) == 1:
-            for names in reversed(self._named):
-                if path[0] in names:
-                    return names[path[0]]
-        found = self.context.find_table(path, tree.meta.get("options"))
+        found = self.query_of_with(path) or self.context.find_table(path, tree.meta.get("options"))
         if found is None:
-            known = self.context.list_tables()
-            hint = nearest_hint(path[-1], known)
-            raise placed(
-                ValidationException(f"Object '{'.'.join(path)}' not found{hint}"),
-                tree,
-                self.context.text,
-            )
+            hint = nearest_hint(path[-1], self.context.list_tables())
+            error = ValidationException(f"Object '{'.'.join(path)}' not found{hint}")
+            raise placed(error, tree, self.context.text)
         return found
+
+    def query_of_with(self, path: tuple[str, ...]) -> Node | None:
+        """Return the query of WITH that has a name; None if there is none."""
+        found = (names[path[0]] for names in reversed(self._named) if path[0] in names)
+        return next(found, None) if len(path) == 1 else None
 
     def values(self, tree: exp.Values, outer: Scope | None) -> Node:
         """Return the node of VALUES."""

@@ -139,6 +139,24 @@ class Scope:
                 raise ValidationException(f"Column '{'.'.join(parts)}' is ambiguous")
             if matches:
                 return matches[0], fields
+        return self._find_in_rows(parts)
+
+    def _find_in_rows(self, parts: tuple[str, ...]) -> tuple[Column, tuple[str, ...]] | None:
+        """Return the row column that has a field of a name which no column has, and the fields."""
+        for length in range(len(parts) - 1, -1, -1):
+            qualifier, name, fields = parts[:length], parts[length], parts[length + 1 :]
+            matches = [
+                (Column(f.type, r.start + i, f.name), (*path, *fields))
+                for r in self.relations
+                if not qualifier or r.answers_to(qualifier)
+                for i, f in enumerate(r.schema)
+                if qualifier or r.start + i not in r.hidden
+                for path in _paths_to(name, f.type)
+            ]
+            if len(matches) > 1:
+                raise ValidationException(f"Column '{'.'.join(parts)}' is ambiguous")
+            if matches:
+                return matches[0]
         return None
 
     def _hint(self, name: str) -> str:
@@ -147,6 +165,18 @@ class Scope:
         if not near:
             near = [k for k in known if k.lower() == name.lower()]
         return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _paths_to(name: str, kind: types.DataType) -> list[tuple[str, ...]]:
+    """Return the paths to fields of a name inside a row; those in rows of the row if it has none.
+
+    A type that is not a row has none.
+    """
+    if not isinstance(kind, types.RowType):
+        return []
+    if name in kind.field_names():
+        return [(name,)]
+    return [(f.name, *path) for f in kind for path in _paths_to(name, f.data_type)]
 
 
 def fields_of(expression: Expression, names: tuple[Any, ...]) -> Expression:

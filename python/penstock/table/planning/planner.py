@@ -82,12 +82,16 @@ class Planner:
         return PlanningContext(
             find_table=self.find_table,
             find_function=self._catalogs.find_function,
+            full_path=self._full_path,
             list_tables=self._catalogs.list_tables,
             is_streaming=self.is_streaming,
             session=self.session(),
             text=text,
             settings=self._config.to_map(),
         )
+
+    def _full_path(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self._catalogs.identifier(path).to_list())
 
     def query(self, tree: Any, text: str = "") -> Node:
         """Return the node of a query.
@@ -185,6 +189,7 @@ class Planner:
                 tuple(catalogs.identifier(path, namespace).to_list()), hints
             ),
             find_function=lambda path: catalogs.find_function(path, namespace),
+            full_path=lambda path: tuple(catalogs.identifier(path, namespace).to_list()),
         )
 
     def table_context(

@@ -130,6 +130,8 @@ class FlinkParser(TypeParsing, StatementParsing, parser.Parser):
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     SUPPORTS_IMPLICIT_UNNEST = False
+    #: ``a > 1 IS TRUE`` is ``(a > 1) IS TRUE``.
+    IS_PREDICATE_PRECEDENCE = parser.IsPredicatePrecedence.LOW
 
     # Lists ----------------------------------------------------------------------------------------
 

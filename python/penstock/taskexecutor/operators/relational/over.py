@@ -92,10 +92,21 @@ class OverOperator(KeyedRelationalOperator):
             return
         times = milliseconds(batch.column(self.time_index)).to_pylist()
         for text, time, row in zip(texts, times, rows, strict=True):
-            if time <= self.watermark:
+            if time <= self.watermark and self._is_late(text, row):
                 self.late_rows += 1
                 continue
             self.waiting.add(text, (time, row))
+
+    def _is_late(self, text: str, row: _Row) -> bool:
+        """Return whether a row behind the watermark is left out.
+
+        As in Flink, a frame with a lower bound also takes it if it is newer than the partition's
+        emitted rows.
+        """
+        if self.frame.preceding is None:
+            return True
+        emitted: list[_Row] = self.history.get(text) or []
+        return bool(emitted and row[self.time_index] <= emitted[-1][self.time_index])
 
     def process_watermark(self, timestamp: int) -> None:
         """Emit the rows whose time has passed."""
@@ -116,7 +127,7 @@ class OverOperator(KeyedRelationalOperator):
 
     def _kept(self, rows: list[_Row]) -> list[_Row]:
         if self.kept_rows is not None:
-            return rows[-self.kept_rows :] if self.kept_rows else []
+            return rows[-self.kept_rows :]
         if self.frame.is_rows or self.frame.preceding is None:
             return rows
         by = self.frame.preceding
@@ -131,7 +142,8 @@ def _kept_rows(frame: Frame, calls: Sequence[AggregateCall]) -> int | None:
     if any(call.function in ("LAG", "LEAD", "ROW_NUMBER", "RANK") for call in calls):
         return None
     if frame.is_rows and frame.preceding is not None:
-        return int(frame.preceding)
+        # The last row tells which later ones are late.
+        return max(int(frame.preceding), 1)
     return None
 
 

@@ -153,7 +153,10 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
         heapq.heappush(self.expiries[side], (expiry, text))
 
     def process_watermark(self, timestamp: int) -> None:
-        """Remove rows for which no partner can arrive any more."""
+        """Remove rows for which no partner can arrive any more.
+
+        As in Flink, a partner whose time is the watermark's still counts.
+        """
         self.watermark = timestamp
         for side in (0, 1):
             self._expire(side, timestamp)
@@ -162,15 +165,15 @@ class IntervalJoinOperator(TwoInputRelationalOperator):
 
     def _expire(self, side: int, timestamp: int) -> None:
         expiries, upper = self.expiries[side], self.bounds[side][1]
-        while expiries and expiries[0][0] <= timestamp:
+        while expiries and expiries[0][0] < timestamp:
             _, text = heapq.heappop(expiries)
             found = self.sides[side].get(text)
             if found is None:
                 continue
-            kept = [record for record in found if record[0] + upper > timestamp]
+            kept = [record for record in found if record[0] + upper >= timestamp]
             if self.is_outer[side]:
                 for time, row, is_matched in found:
-                    if time + upper <= timestamp and not is_matched:
+                    if time + upper < timestamp and not is_matched:
                         self.changes.add(INSERT, self._padded(side, row))
             if kept:
                 self.sides[side].put(text, kept)
