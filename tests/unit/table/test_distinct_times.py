@@ -111,6 +111,33 @@ def test_moments_of_numbers(unit):
     assert found.null_count == 1
 
 
+@pytest.mark.parametrize("rows", [63, 64, 2_000])
+@pytest.mark.parametrize("zone", ZONES)
+def test_each_distinct_text_is_parsed_once(monkeypatch, rows, zone):
+    parsed = []
+
+    def parse(text, pattern):
+        parsed.append(text)
+        return datetime.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
+
+    monkeypatch.setattr(time_texts, "parse_time_text", parse)
+    texts = [None, *(f"2024-03-31 01:{minute}:00" for minute in (10, 20, 30))]
+    column = pa.array([texts[row % 4] for row in range(rows)])
+    call = SimpleNamespace(type=types.BigIntType())
+    found = table()["UNIX_TIMESTAMP"].kernel([column], rows, call, evaluator(zone))
+    assert len(parsed) == (3 if rows >= 64 else sum(map(bool, column.to_pylist())))
+    expected = [
+        text
+        and int(
+            datetime.datetime.fromisoformat(text)
+            .replace(tzinfo=zoneinfo.ZoneInfo(zone))
+            .timestamp()
+        )
+        for text in column.to_pylist()
+    ]
+    assert found.to_pylist() == expected
+
+
 def test_moments_beyond_those_of_datetime_are_null():
     arguments = [pa.array([2**60, 0])]
     found = table()["TO_TIMESTAMP_LTZ"].kernel(arguments, 2, moment_call(arguments))

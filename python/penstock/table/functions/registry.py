@@ -11,7 +11,7 @@ import difflib
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
@@ -230,18 +230,47 @@ def column_values(value: Any, rows: int, kind: DataType | None = None) -> list[A
     return found
 
 
-#: The number of values that a sample of a column has.
+#: The most values that a sample of a column has.
 _SAMPLE: Final = 512
+
+#: The calls of a function for fewer values cost no more than finding the distinct ones.
+_FEW_VALUES: Final = 64
 
 
 def is_repetitive(value: Any) -> bool:
     """Return whether a column has so few distinct values that each should be converted once."""
     import pyarrow as pa
 
-    if not isinstance(value, pa.Array) or len(value) < 2 * _SAMPLE or not _is_hashed(value.type):
+    if not isinstance(value, pa.Array) or len(value) < _FEW_VALUES or not _is_hashed(value.type):
         return False
     sample = value.slice(0, _SAMPLE)
-    return len(sample.unique()) * 2 <= _SAMPLE
+    return len(sample.unique()) * 2 <= len(sample)
+
+
+class DistinctArguments(NamedTuple):
+    """The arguments of a call whose only column is repetitive.
+
+    Attributes:
+        arguments: The arguments, the column with each of its values once.
+        rows: The number of these values.
+        places: The position of each row's value, as an Arrow array.
+    """
+
+    arguments: list[Any]
+    rows: int
+    places: Any
+
+
+def distinct_arguments(arguments: list[Any]) -> DistinctArguments | None:
+    """Return the distinct arguments of a call; None if it has no single repetitive column."""
+    import pyarrow as pa
+
+    places = [at for at, each in enumerate(arguments) if isinstance(each, pa.Array)]
+    if len(places) != 1 or not is_repetitive(arguments[places[0]]):
+        return None
+    encoded = arguments[places[0]].dictionary_encode(null_encoding="encode")
+    given = [encoded.dictionary if at in places else a for at, a in enumerate(arguments)]
+    return DistinctArguments(given, len(encoded.dictionary), encoded.indices)
 
 
 def _is_hashed(kind: Any) -> bool:
@@ -263,18 +292,14 @@ def rowwise(
     """
 
     def kernel(arguments: list[Any], rows: int, expression: Call) -> Any:
-        import pyarrow as pa
-
         from penstock.table.types.arrow_types import arrow_array
 
         more = expression.options if options else ()
         if not arguments:
             return arrow_array([function(*more) for _ in range(rows)], expression.type)
-        places = [at for at, each in enumerate(arguments) if isinstance(each, pa.Array)]
-        if len(places) == 1 and is_repetitive(arguments[places[0]]) and _is_function(expression):
-            encoded = arguments[places[0]].dictionary_encode(null_encoding="encode")
-            given = [encoded.dictionary if at in places else a for at, a in enumerate(arguments)]
-            return kernel(given, len(encoded.dictionary), expression).take(encoded.indices)
+        distinct = distinct_arguments(arguments)
+        if distinct is not None and _is_function(expression):
+            return kernel(distinct.arguments, distinct.rows, expression).take(distinct.places)
         columns = [
             column_values(argument, rows, part.type)
             for argument, part in zip(arguments, expression.arguments, strict=True)

@@ -17,6 +17,7 @@ from penstock.table.functions.registry import (
     call,
     column_values,
     define,
+    distinct_arguments,
     nullable_result,
     rowwise,
 )
@@ -159,7 +160,10 @@ def _date_format_bind(arguments: list[Expression], _: tuple[Any, ...]) -> Expres
 
 
 def _zoned(function: Callable[..., Any]) -> Any:
-    """Return the kernel of a function whose last argument is the session's time zone."""
+    """Return the kernel of a function whose last argument is the session's time zone.
+
+    Equal arguments lead to equal results.
+    """
 
     def kernel(arguments: list[Any], rows: int, call: Call, evaluator: Any) -> Any:
         from penstock.table.types.arrow_types import arrow_array
@@ -167,6 +171,10 @@ def _zoned(function: Callable[..., Any]) -> Any:
         zone = evaluator.session.zone
         if not arguments:
             return arrow_array([function(zone)] * rows, call.type)
+        distinct = distinct_arguments(arguments)
+        if distinct is not None:
+            made = kernel(distinct.arguments, distinct.rows, call, evaluator)
+            return made.take(distinct.places)
         columns = [column_values(a, rows) for a in arguments]
         results = [
             None if None in row else function(*row, zone) for row in zip(*columns, strict=True)
