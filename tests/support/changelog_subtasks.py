@@ -115,7 +115,7 @@ class Subtask:
         self.groups = range(first, last + 1)
         self.folder = world.folder
         self.configuration = world.configuration
-        self.backend = create_keyed_state_backend(
+        self.keyed = create_keyed_state_backend(
             BackendSurroundings(
                 self.configuration,
                 lambda: 0,
@@ -127,6 +127,7 @@ class Subtask:
                 index,
             )
         )
+        self.backend = self.keyed.states
         self.grouping = KeyGrouping(None, GROUPS, self.groups)
         self.states = ChangelogStates(FILES, self.configuration)
         self.wholes = 0
@@ -153,7 +154,7 @@ class Subtask:
 
     def take(self, checkpoint_id, *, is_full=False):
         base = self.states.begin(checkpoint_id, is_full=is_full).get(OPERATOR)
-        self.opened = self.backend.open_snapshot(self.grouping, checkpoint_id, base)
+        self.opened = self.keyed.open_snapshot(self.grouping, checkpoint_id, base)
         running = self.running(checkpoint_id)
         return lambda: self.written(running, base)
 
@@ -170,7 +171,7 @@ class Subtask:
         self.wholes -= 1
         snapshot_id = self.wholes - 1
         self.states.begin_whole(snapshot_id)
-        self.opened = self.backend.open_snapshot(self.grouping, snapshot_id)
+        self.opened = self.keyed.open_snapshot(self.grouping, snapshot_id)
         running = self.running(snapshot_id)
 
         def write():

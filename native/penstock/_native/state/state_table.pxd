@@ -52,7 +52,7 @@ cdef class StateTable:
     cdef list slots             # the maps, and None for dropped ones
     cdef list free_slots
     cdef list snapshots         # the open snapshots
-    cdef uint32_t epoch         # number of snapshots opened so far
+    cdef readonly uint32_t epoch    # number of snapshots opened so far
     cdef uint32_t written       # entries of a later epoch differ from the store's
     cdef Py_ssize_t numbers     # namespace numbers assigned so far
     cdef KeyGroupEntries changes    # tracks when key groups last changed; None if disabled

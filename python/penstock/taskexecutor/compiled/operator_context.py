@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.operator_loop import StreamOperator
     from penstock.taskexecutor.compiled.timers import InternalTimerService, Triggerable
     from penstock.taskexecutor.compiled.value_copies import ValueCopier
-    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedStateBackend
+    from penstock.taskexecutor.state.backends.keyed_state_access import KeyedStateAccess
     from penstock.taskexecutor.state.backends.operator_backend import OperatorStateBackend
     from penstock.taskexecutor.task.mailbox import MailboxUser
     from penstock.taskexecutor.time.processing_time import OperatorProcessingTime
@@ -180,7 +180,7 @@ class OperatorContext(Protocol):
         """Policy for copying the operator's values."""
 
     @property
-    def keyed_state(self) -> KeyedStateBackend:
+    def keyed_state(self) -> KeyedStateAccess:
         """The operator's keyed state and current key."""
 
     @property

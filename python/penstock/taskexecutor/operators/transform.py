@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import InternalTimerService as TimerService
     from penstock.taskexecutor.compiled import StreamOperator as RuntimeOperator
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
-    from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedStateBackend
+    from penstock.taskexecutor.state.backends.keyed_state_access import KeyedStateAccess
     from penstock.taskexecutor.time.processing_time import (
         OperatorProcessingTime,
         ProcessingTimeTimer,
@@ -165,7 +165,7 @@ class _Services(OperatorServices):
         self._name = context.name
         self._service = timers
         self._timers: InternalTimerService | None = None
-        self._state: KeyedStateBackend | None = None
+        self._state: KeyedStateAccess | None = None
         if timers is not None:
             self._state = context.keyed_state
             self._timers = _Timers(timers)

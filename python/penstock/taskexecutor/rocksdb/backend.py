@@ -34,20 +34,16 @@ from penstock.taskexecutor.rocksdb.snapshot import (
 )
 from penstock.taskexecutor.rocksdb.stored_states import StateEntries
 from penstock.taskexecutor.state.backends.declared_types import migrate_table
-from penstock.taskexecutor.state.backends.keyed_state_backend import LogBase
 from penstock.taskexecutor.state.backends.table_keyed_state_backend import TableKeyedStateBackend
 from penstock.taskexecutor.state.heap import StateRows, value_check
 from penstock.taskexecutor.state.naming import name_state
-from penstock.taskexecutor.state.snapshots.changelog import (
-    TableChanges,
-    forget_removals,
-    note_removals,
-    replay,
-)
+from penstock.taskexecutor.state.snapshots.changelog import TableChanges, replay
 from penstock.taskexecutor.state.snapshots.snapshot_contents import ROWS
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.rocksdb.list_table import ListTable
@@ -58,6 +54,7 @@ if TYPE_CHECKING:
         KeyedBase,
         KeyedSnapshot,
         KeyGrouping,
+        LogBase,
     )
     from penstock.taskexecutor.state.heap import StateTable
     from penstock.taskexecutor.state.snapshots.snapshot_contents import (
@@ -85,11 +82,10 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
     def __init__(self, surroundings: BackendSurroundings) -> None:
         """Create a backend without states."""
         super().__init__(surroundings.clock_ms, surroundings.evaluation)
-        self._logs_changes = changelog.ENABLED.read(surroundings.configuration)
-        #: By snapshot from which later logs may continue: the epochs of the timers' tables.
-        self._epochs: dict[int, dict[StateTable, int]] = {}
         self._surroundings = surroundings
-        self._row_log = RowLog()
+        logs_changes = changelog.ENABLED.read(surroundings.configuration)
+        #: The rows that change, if snapshots may be logs.
+        self._row_log = RowLog() if logs_changes else None
         assert rocksdb.TIMERS.read(surroundings.configuration) == "HEAP", "there is no other"
         self._directory: LocalDirectory | None = None
         #: The files of the last snapshot, until rows may have changed.
@@ -116,39 +112,27 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         return self._store is None and super().is_unused
 
     def _open_snapshot(
-        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None
     ) -> KeyedSnapshot:
-        """Return a snapshot of all states and timers; for a ``LogBase``, of the changes since.
+        """Return a snapshot of all states and timers.
 
         Changes are written to the database, whose files are linked; a base identifies shared files
-        by name.  For a base that is not a log's, as of incremental checkpoints, changed entries are
-        serialised beside the files.
+        by name.  With a base, changed entries are serialised beside the files.
         """
-        if self._logs_changes:
+        if self._row_log is not None:
             # A log requires a database.
             self._opened_store()
-        # A log consists of rows; and a table's filter may drop entries that must count as newer.
-        has_unwritten = (
-            base is not None
-            and not self._logs_changes
-            and all(table.snapshot_filter is None for table in self._tables.values())
+        # A table's filter may drop entries that must count as newer.
+        has_unwritten = base is not None and all(
+            table.snapshot_filter is None for table in self._tables.values()
         )
         failure = self._written_back(unwritten=not has_unwritten)
-        if isinstance(base, LogBase):
-            log = self._log_of_rows(grouping, checkpoint_id, base, failure)
-            if log is not None:
-                return log
-        if self._logs_changes:
-            note_removals(self._timers.values())
         timers = {
             name: (table.kind, table.open_snapshot(*grouping.arguments))
             for name, table in self._timers.items()
         }
-        if self._logs_changes:
+        if self._row_log is not None:
             self._row_log.begin(checkpoint_id)
-            self._epochs[checkpoint_id] = {
-                self._timers[name]: snapshot.epoch for name, (_, snapshot) in timers.items()
-            }
         states = [] if self._store is None else self._store.stored_kinds()
         files = None
         if self._store is not None and failure is None:
@@ -189,28 +173,34 @@ class RocksDBKeyedStateBackend(TableKeyedStateBackend):
         That error fails the checkpoint, not the task.
         """
         if self._store is not None:
-            self._store.database.log = self._row_log if self._logs_changes else None
+            self._store.database.log = self._row_log
             try:
                 self._store.write_back(unwritten=unwritten)
             except ValueError as error:
                 return error
         return None
 
-    def _log_of_rows(
-        self, grouping: KeyGrouping, checkpoint_id: int, base: LogBase, failure: Exception | None
+    @property
+    def logged_tables(self) -> tuple[StateTable, ...]:
+        """The tables of timers; states are logged as rows."""
+        return tuple(self._timers.values())
+
+    def _open_log(
+        self,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: LogBase,
+        since: Mapping[StateTable, int],
     ) -> RocksDBLog | None:
-        """Return the changes since the base; None if they are no longer known."""
-        self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
+        assert self._row_log is not None, "the job logs changes"
+        store = self._opened_store()
+        failure = self._written_back(unwritten=True)
         self._row_log.begin(checkpoint_id)
         changes = self._row_log.since(base.snapshot_id)
         self._row_log.forget(base.needed)
         if changes is None:
             return None
-        timers = TableChanges(self._timers, grouping, self._epochs[base.snapshot_id])
-        self._epochs[checkpoint_id] = timers.epochs
-        for table in self._timers.values():
-            forget_removals(table, self._epochs.values())
-        store = self._opened_store()
+        timers = TableChanges(self._timers, grouping, since)
         return RocksDBLog(changes, store.stored_kinds(), store.sequence, timers, failure)
 
     def restore(

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.network.events import Event
     from penstock.serialization.key_types import KeyType
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.backends.keyed_state_access import KeyedStateAccess
     from penstock.taskexecutor.state.backends.keyed_state_backend import LogBase
     from penstock.taskexecutor.task.mailbox import Mailbox, MailboxUser
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -164,10 +165,17 @@ class TaskOperatorContext:
         )
 
     @cached_property
-    def keyed_state(self) -> KeyedStateBackend:
+    def keyed_state(self) -> KeyedStateAccess:
         """The operator's keyed state and current key."""
+        states = self._keyed_backend.states
+        states.leave_key(self._no_key)
+        return states
+
+    @cached_property
+    def _keyed_backend(self) -> KeyedStateBackend:
+        """The backend of the operator's keyed state, for checkpoints."""
         environment = self.environment
-        backend = create_keyed_state_backend(
+        return create_keyed_state_backend(
             BackendSurroundings(
                 environment.configuration,
                 self.processing_time.now,
@@ -179,8 +187,6 @@ class TaskOperatorContext:
                 environment.subtask,
             )
         )
-        backend.leave_key(self._no_key)
-        return backend
 
     def leave_key(self, function: object, method: str) -> None:
         """Unset the key for a method of a function; errors of its uses of keyed state name it.
@@ -320,7 +326,7 @@ class TaskOperatorContext:
     def has_state(self) -> bool:
         """Return whether a snapshot of the backends could contain anything."""
         # Do not create a backend that has not been used.
-        has_keyed = "keyed_state" in self.__dict__ and not self.keyed_state.is_unused
+        has_keyed = "keyed_state" in self.__dict__ and not self._keyed_backend.is_unused
         return has_keyed or not self.operator_state.is_unused
 
     def snapshot(
@@ -335,7 +341,7 @@ class TaskOperatorContext:
         keyed = None
         if "keyed_state" in self.__dict__:
             types |= self.keyed_state.types.texts()
-            keyed = self.keyed_state.open_snapshot(self._key_grouping, checkpoint_id, base)
+            keyed = self._keyed_backend.open_snapshot(self._key_grouping, checkpoint_id, base)
         if self.is_keyed:
             types[_KEY] = self._key_snapshot.write()
         operator = OperatorSnapshot(
@@ -348,9 +354,9 @@ class TaskOperatorContext:
 
     def open_whole(self, snapshot_id: int) -> KeyedSnapshot | None:
         """Return the current keyed states and timers, beside checkpoints; None without any."""
-        if "keyed_state" not in self.__dict__ or self.keyed_state.is_unused:
+        if "keyed_state" not in self.__dict__ or self._keyed_backend.is_unused:
             return None
-        return self.keyed_state.open_snapshot(self._key_grouping, snapshot_id)
+        return self._keyed_backend.open_snapshot(self._key_grouping, snapshot_id)
 
     def restore(self, snapshot: OperatorSnapshot) -> None:
         """Restore the backends and the timer services, for this subtask's key groups.
@@ -373,7 +379,7 @@ class TaskOperatorContext:
                     if name != _KEY and name.startswith(_KEYED) == (types is self.keyed_state.types)
                 }
             )
-        self.keyed_state.restore(
+        self._keyed_backend.restore(
             snapshot.keyed,
             snapshot.timers,
             self.key_groups,
@@ -412,7 +418,7 @@ class TaskOperatorContext:
     def close(self) -> None:
         """Close what ``open_with_operator`` opened, and dispose of the keyed state."""
         if "keyed_state" in self.__dict__:
-            self.keyed_state.dispose()
+            self._keyed_backend.dispose()
         while self._helpers:
             close_function(self._helpers.pop(), self)
 

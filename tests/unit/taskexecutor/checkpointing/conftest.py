@@ -23,4 +23,4 @@ def subtask(tmp_path):
 
     yield new
     for one in made:
-        one.backend.dispose()
+        one.keyed.dispose()

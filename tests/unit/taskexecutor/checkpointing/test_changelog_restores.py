@@ -230,7 +230,7 @@ class World(RuleBasedStateMachine):
     def end_subtasks(self):
         for subtask in self.subtasks:
             subtask.states.close()
-            subtask.backend.dispose()
+            subtask.keyed.dispose()
 
     def restore(self, subtasks, checkpoint_id, states):
         handles = tuple(handle for state in states for handle in state.managed_keyed)
@@ -238,7 +238,7 @@ class World(RuleBasedStateMachine):
             snapshot = OperatorSnapshotReader(subtask.groups, FILES).read(
                 checkpoint_id, OperatorSubtaskState(handles)
             )
-            subtask.backend.restore(
+            subtask.keyed.restore(
                 snapshot.keyed,
                 snapshot.timers,
                 subtask.groups,
@@ -260,7 +260,7 @@ class World(RuleBasedStateMachine):
             assert found == expected
         finally:
             for other in others:
-                other.backend.dispose()
+                other.keyed.dispose()
         if self.backend == "hashmap":
             read = [
                 with_log(OperatorSnapshotReader(ALL, FILES).read(checkpoint_id, state))

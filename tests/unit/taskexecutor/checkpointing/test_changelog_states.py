@@ -7,7 +7,23 @@ from penstock.errors import CheckpointStorageError
 from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.changelog_states import ChangelogStates
 from penstock.taskexecutor.rocksdb import row_log
+from penstock.taskexecutor.state.backends.changelog_keyed_state_backend import (
+    ChangelogKeyedStateBackend,
+)
+from penstock.taskexecutor.state.heap import KeyContext
 from support.changelog_subtasks import BACKENDS, FILES, KEYS, TIMERS, fill, group_of, names, taken
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_operators_use_the_states_of_the_backend_that_is_logged(subtask, backend):
+    """A record does not pass the backend of the log."""
+    one = subtask(backend)
+    assert type(one.keyed) is ChangelogKeyedStateBackend
+    assert isinstance(one.backend, KeyContext)
+    assert one.backend.states is one.backend
+    assert one.keyed.is_unused
+    fill(one, [7])
+    assert not one.keyed.is_unused
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -27,7 +27,7 @@ class Task:
             {**subtask.configuration, **options},
             "task",
             open_snapshots=lambda id_: {
-                OPERATOR: subtask.backend.open_snapshot(subtask.grouping, id_)
+                OPERATOR: subtask.keyed.open_snapshot(subtask.grouping, id_)
             },
             slices=SnapshotSlices(lambda action: action()),
             open_stream=self.open_stream,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.state.backends.table_keyed_state_backend import TableKeyedStateBackend
 from penstock.taskexecutor.state.heap import StateTable
+from penstock.taskexecutor.state.snapshots.changelog import HeapKeyedLog, TableChanges
 from penstock.taskexecutor.state.snapshots.heap_snapshot_strategies import (
-    ChangelogSnapshots,
     FullSnapshots,
     HeapContent,
     HeapSnapshotStrategy,
@@ -17,7 +17,7 @@ from penstock.taskexecutor.state.snapshots.heap_snapshot_strategies import (
 from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
@@ -45,7 +45,6 @@ class HeapKeyedStateBackend(TableKeyedStateBackend):
         evaluation: Evaluation | None = None,
         *,
         is_incremental: bool = False,
-        logs_changes: bool = False,
     ) -> None:
         """Create a backend without states.
 
@@ -53,23 +52,38 @@ class HeapKeyedStateBackend(TableKeyedStateBackend):
             clock_ms: The clock for times to live, in ms.
             evaluation: Decides which folding functions are evaluated; None calls them all.
             is_incremental: Whether snapshots may leave out unchanged key groups.
-            logs_changes: Whether snapshots may be logs of changes; these are never incremental.
         """
         super().__init__(clock_ms, evaluation)
-        self._snapshots: HeapSnapshotStrategy = FullSnapshots()
-        if logs_changes:
-            self._snapshots = ChangelogSnapshots()
-        elif is_incremental:
-            self._snapshots = IncrementalSnapshots()
+        self._snapshots: HeapSnapshotStrategy = (
+            IncrementalSnapshots() if is_incremental else FullSnapshots()
+        )
 
     def _new_table(self, name: str, kind: str) -> StateTable:
         return StateTable(name, kind)
 
     def _open_snapshot(
-        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None
     ) -> KeyedSnapshot:
         return self._snapshots.open(
             HeapContent(self._tables, self._timers, grouping), checkpoint_id, base
+        )
+
+    @property
+    def logged_tables(self) -> tuple[StateTable, ...]:
+        """All tables."""
+        return (*self._tables.values(), *self._timers.values())
+
+    def _open_log(
+        self,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: LogBase,
+        since: Mapping[StateTable, int],
+    ) -> KeyedSnapshot:
+        del checkpoint_id, base
+        return HeapKeyedLog(
+            TableChanges(self._tables, grouping, since),
+            TableChanges(self._timers, grouping, since),
         )
 
     def restore(

@@ -17,7 +17,8 @@ from penstock.errors import InvalidProgramError, SerializationError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.state.backends.declared_types import DeclaredTypes, migrate_table
-from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedStateBackend
+from penstock.taskexecutor.state.backends.keyed_state_access import KeyedStateAccess
+from penstock.taskexecutor.state.backends.keyed_state_backend import KeyedStateBackend, LogBase
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
     HeapListState,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
         KeyedBase,
         KeyedSnapshot,
         KeyGrouping,
-        LogBase,
     )
     from penstock.taskexecutor.state.snapshots.snapshot_contents import (
         KeyedStates,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _Ttl = TypeVar("_Ttl", bound=TtlState)
 
 
-class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
+class TableKeyedStateBackend(KeyContext, KeyedStateAccess, KeyedStateBackend):
     """All keyed states of one operator as tables, and their current key.
 
     States are identified by the name of their descriptor: two descriptors of one name denote the
@@ -83,6 +83,11 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         self._timers: dict[str, StateTable] = {}
         self.types = DeclaredTypes(clock_ms)
         self._cleanups: dict[str, IncrementalCleanup] = {}
+
+    @property
+    def states(self) -> TableKeyedStateBackend:
+        """This backend."""
+        return self
 
     @property
     def tables(self) -> Mapping[str, StateTable]:
@@ -240,9 +245,9 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
         Args:
             grouping: The assignment of keys to key groups.
             checkpoint_id: The checkpoint, which later ones may be based on.
-            base: The part of an earlier checkpoint that need not be serialised again, or None; a
-                ``LogBase`` asks for the changes since.
+            base: The part of an earlier checkpoint that need not be serialised again, or None.
         """
+        assert not isinstance(base, LogBase), "only ChangelogKeyedStateBackend continues a log"
         self.lent.settle()
         snapshot = self._open_snapshot(grouping, checkpoint_id, base)
         # Functions may change the values they still hold from now on.
@@ -251,9 +256,47 @@ class TableKeyedStateBackend(KeyContext, KeyedStateBackend):
 
     @abstractmethod
     def _open_snapshot(
-        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | LogBase | None
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None
     ) -> KeyedSnapshot:
         """Open the snapshot; lent values are settled before and touched after."""
+
+    @property
+    @abstractmethod
+    def logged_tables(self) -> tuple[StateTable, ...]:
+        """The tables of which a log contains entries that changed or were removed."""
+
+    def open_log(
+        self,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: LogBase,
+        since: Mapping[StateTable, int],
+    ) -> KeyedSnapshot | None:
+        """Open a log of the changes since an earlier snapshot; see `open_snapshot`.
+
+        Args:
+            grouping: The assignment of keys to key groups.
+            checkpoint_id: The checkpoint, from which later logs may continue.
+            base: The earlier snapshot.
+            since: The epochs of the logged tables when that was opened.
+
+        Returns:
+            The log; None if the changes are no longer known.
+        """
+        self.lent.settle()
+        log = self._open_log(grouping, checkpoint_id, base, since)
+        self.lent.touch()
+        return log
+
+    @abstractmethod
+    def _open_log(
+        self,
+        grouping: KeyGrouping,
+        checkpoint_id: int,
+        base: LogBase,
+        since: Mapping[StateTable, int],
+    ) -> KeyedSnapshot | None:
+        """Open the log; lent values are settled before and touched after."""
 
     def restore_tables(
         self,

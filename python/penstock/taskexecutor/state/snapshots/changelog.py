@@ -1,10 +1,7 @@
-"""Keyed state as a log of its changes, and the replay of the log (internals M66).
+"""The changes of tables as segments of a log, and the replay of the log (internals M66).
 
-A log is cut into segments.  The values of changed entries are read when a segment is cut, not at
-each change: an entry knows the epoch of its last change, so the record path does no work for the
-log, and an entry that changes often is written once.  That is why no ChangelogKeyedStateBackend
-stands before another backend, as in Flink, and forwards each access: a backend logs its changes by
-the snapshot strategy that it is composed with (`ChangelogSnapshots`).
+A segment reads the values of changed entries when it is cut, not at each change: see
+`penstock.taskexecutor.state.backends.changelog_keyed_state_backend`.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ class TableChanges(SlicedParts):
     """Changes of some tables since an earlier snapshot of them was opened.
 
     Attributes:
-        epochs: The argument ``since`` of the segment that continues from here.
+        is_empty: Whether there is no table.
     """
 
     def __init__(
@@ -55,13 +52,12 @@ class TableChanges(SlicedParts):
             grouping: The assignment of keys to key groups.
             since: The epochs of the earlier snapshot; a table without one is written whole.
         """
-        self.epochs: dict[StateTable, int] = {}
+        self.is_empty = not tables
         self._parts: dict[str, tuple[str, TableSnapshot | RemovalsSnapshot]] = {}
         note_removals(tables.values())
         for name, table in tables.items():
             epoch = since.get(table, 0)
             changed = table.open_snapshot(*grouping.arguments, (), epoch)
-            self.epochs[table] = changed.epoch
             assert table.removals is not None, "the table notes removals"
             removed = RemovalsSnapshot(
                 table.removals.since(epoch),
@@ -86,7 +82,6 @@ class HeapKeyedLog(MemorySnapshot):
 
     def __init__(self, states: TableChanges, timers: TableChanges) -> None:
         """Create a log of the changes of states and timers."""
-        self.epochs = states.epochs | timers.epochs
         self._states = states
         self._timers = timers
         super().__init__((states, timers))
@@ -94,7 +89,7 @@ class HeapKeyedLog(MemorySnapshot):
     @property
     def is_empty(self) -> bool:
         """Return whether there are neither states nor timers."""
-        return not self.epochs
+        return self._states.is_empty and self._timers.is_empty
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Return a segment's contents after ``advance`` returned True; once, in any thread."""

@@ -1,20 +1,13 @@
-"""Snapshot strategies of the heap backend: full, incremental, and logs of changes.
+"""Snapshot strategies of the heap backend: full and incremental.
 
-A table notes the epoch of each entry's last change.  Incremental snapshots and logs compare it with
-the epochs of the tables when an earlier snapshot was opened.
+A table notes the epoch of each entry's last change.  Incremental snapshots compare it with the
+epochs of the tables when an earlier snapshot was opened.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from penstock.taskexecutor.state.backends.keyed_state_backend import LogBase
-from penstock.taskexecutor.state.snapshots.changelog import (
-    HeapKeyedLog,
-    TableChanges,
-    forget_removals,
-    note_removals,
-)
 from penstock.taskexecutor.state.snapshots.heap_snapshot import HeapKeyedSnapshot
 
 if TYPE_CHECKING:
@@ -26,9 +19,6 @@ if TYPE_CHECKING:
         KeyGrouping,
     )
     from penstock.taskexecutor.state.heap import StateTable
-
-Base: TypeAlias = "KeyedBase | LogBase | None"
-"""State that an earlier checkpoint has, and need not be serialised again; None for nothing."""
 
 
 class HeapContent(NamedTuple):
@@ -53,7 +43,9 @@ class HeapContent(NamedTuple):
 class HeapSnapshotStrategy(Protocol):
     """Opens the snapshots of one backend."""
 
-    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
+    def open(
+        self, content: HeapContent, checkpoint_id: int, base: KeyedBase | None
+    ) -> KeyedSnapshot:
         """Open a snapshot.
 
         Args:
@@ -66,7 +58,9 @@ class HeapSnapshotStrategy(Protocol):
 class FullSnapshots:
     """Each snapshot contains everything."""
 
-    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
+    def open(
+        self, content: HeapContent, checkpoint_id: int, base: KeyedBase | None
+    ) -> KeyedSnapshot:
         """Open a snapshot of all key groups."""
         del checkpoint_id, base
         return HeapKeyedSnapshot(*content)
@@ -79,9 +73,10 @@ class IncrementalSnapshots:
         """Start without an earlier snapshot."""
         self._epochs: dict[int, dict[StateTable, int]] = {}
 
-    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
+    def open(
+        self, content: HeapContent, checkpoint_id: int, base: KeyedBase | None
+    ) -> KeyedSnapshot:
         """Open a snapshot of the changed key groups, or of all without a base."""
-        assert not isinstance(base, LogBase), "only ChangelogSnapshots continue a log"
         kept: Collection[int] = ()
         both = content.tables
         for table in both:
@@ -98,30 +93,3 @@ class IncrementalSnapshots:
         snapshot = HeapKeyedSnapshot(*content, kept)
         self._epochs[checkpoint_id] = snapshot.epochs
         return snapshot
-
-
-class ChangelogSnapshots:
-    """A snapshot is a log of changes since its base, or a full one for logs to continue."""
-
-    def __init__(self) -> None:
-        """Start without an earlier snapshot."""
-        self._epochs: dict[int, dict[StateTable, int]] = {}
-
-    def open(self, content: HeapContent, checkpoint_id: int, base: Base) -> KeyedSnapshot:
-        """Open a log of the changes since a `LogBase`, else a full snapshot."""
-        both = content.tables
-        if not isinstance(base, LogBase):
-            note_removals(both)
-            snapshot = HeapKeyedSnapshot(*content)
-            self._epochs[checkpoint_id] = snapshot.epochs
-            return snapshot
-        self._epochs = {id_: of for id_, of in self._epochs.items() if id_ in base.needed}
-        since = self._epochs[base.snapshot_id]
-        log = HeapKeyedLog(
-            TableChanges(content.states, content.grouping, since),
-            TableChanges(content.timers, content.grouping, since),
-        )
-        self._epochs[checkpoint_id] = log.epochs
-        for table in both:
-            forget_removals(table, self._epochs.values())
-        return log
