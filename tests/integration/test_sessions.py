@@ -375,7 +375,11 @@ def test_a_detached_job_continues_without_its_program(session, marks, tmp_path):
     out, err = process.communicate(timeout=240)
     assert process.returncode == -signal.SIGKILL, err
     job = last_job()
-    assert out == f"Job has been submitted with JobID {job['jid']}\n"
+    submitted = f"Job has been submitted with JobID {job['jid']}"
+    dashboard = f"Dashboard: {running_clusters()[0].dashboard}"
+    # The last line is what the program prints.
+    watch = f"penstock status --watch {job['jid'][:8]}"
+    assert out.splitlines() == [submitted, dashboard, watch, submitted]
     assert job["state"] in ("CREATED", "RUNNING")
     client = Client(running_clusters()[0])
     eventually(lambda: client.get(f"/jobs/{job['jid']}/status")["status"] == "RUNNING", "it runs")

@@ -102,8 +102,11 @@ def run(as_json: bool, **given: Any) -> None:
     if chosen == "session" and detached:
         if as_json:
             raise click.UsageError("--json with -d is not possible in a session: PROGRAM runs here")
+        from penstock.command_line.program_commands import tell_jobs_of_session
+
         configuration[ATTACHED.key] = "false"
         detached = False
+        tell_jobs_of_session(configuration)
     if detached and program.is_read:
         raise click.UsageError("-d is for a program in a file: standard input stays here")
     check_configuration(configuration)

@@ -23,7 +23,7 @@ from penstock.rest.requirement import require_rest
 from penstock.rest.run_files import RunningCluster, running_clusters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 START_TIMEOUT_S: Final = 300.0
 MAX_LOG_CHARACTERS: Final = 4000
@@ -76,7 +76,7 @@ def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
     except PlannedError:
         pass
     finally:
-        StreamExecutionEnvironment._start = original  # type: ignore[method-assign]
+        StreamExecutionEnvironment._start = original  # type: ignore[method-assign,assignment]
     if not found:
         raise click.ClickException("the program runs no job")
     click.echo(json.dumps(json.loads(found[0]), indent=2) if as_json else found[0])
@@ -126,9 +126,7 @@ def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) 
                 dashboard = own[0].dashboard
                 print_json({"job": job["jid"], "pid": pid, "log": log, "dashboard": dashboard})
                 return
-            click.echo(f"Job has been submitted with JobID {job['jid']}")
-            click.echo(f"Dashboard: {own[0].dashboard}")
-            click.echo(f"penstock status --watch {job['jid'][:8]}")
+            _tell_job(job["jid"], own[0].dashboard)
             return
         if ended:
             text = Path(log).read_text("utf-8", "replace")[-MAX_LOG_CHARACTERS:]
@@ -142,6 +140,34 @@ def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) 
             return
         time.sleep(0.1)
     raise click.ClickException(f"no job after {START_TIMEOUT_S:.0f} s; the program runs on: {log}")
+
+
+def tell_jobs_of_session(configuration: Mapping[str, str]) -> None:
+    """Print the id and the dashboard of each job that the program sends to its session.
+
+    Args:
+        configuration: The options of the program.
+    """
+    from penstock.datastream import StreamExecutionEnvironment
+    from penstock.session.finding import find_by_options
+
+    original = StreamExecutionEnvironment._start
+
+    def started(env: StreamExecutionEnvironment, *given: Any, **named: Any) -> Any:
+        client = original(env, *given, **named)
+        pid = find_by_options(configuration).pid
+        own = [one.dashboard for one in running_clusters() if one.pid == pid and pid is not None]
+        _tell_job(str(client.get_job_id()), own[0] if own else None)
+        return client
+
+    StreamExecutionEnvironment._start = started  # type: ignore[method-assign,assignment]
+
+
+def _tell_job(job_id: str, dashboard: str | None) -> None:
+    click.echo(f"Job has been submitted with JobID {job_id}")
+    if dashboard is not None:  # else the session is on another machine
+        click.echo(f"Dashboard: {dashboard}")
+    click.echo(f"penstock status --watch {job_id[:8]}")
 
 
 def _first_job(cluster: RunningCluster) -> dict[str, Any] | None:
