@@ -1,17 +1,11 @@
 """Operators one by one: functions, state, timers, side outputs, two inputs, async, batch."""
 
-from typing import NamedTuple
-
 import pytest
-from penstock.common.calls import first_results
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
-from penstock.common.types import Row
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream.functions import (
     BroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedMultipleInputProcessFunction,
@@ -36,7 +30,6 @@ from penstock.testing import (
     MultipleInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
     ProcessFunctionTestHarnesses,
-    TwoInputStreamOperatorTestHarness,
 )
 
 MAX_WATERMARK = 2**63 - 1
@@ -522,118 +515,3 @@ def test_an_operator_of_three_streams_shares_keys_and_waits_for_the_slowest():
         for number in (0, 2):
             new.process_watermark_status(number, idle=True)
         assert new.output.statuses == [True]
-
-
-@pytest.mark.parametrize("result", [None, 5])
-def test_the_error_of_a_flat_map_without_an_iterable_says_what_to_do(result):
-    with (
-        OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result)) as test,
-        pytest.raises(TypeError) as raised,
-    ):
-        test.process_element(1)
-    (note,) = raised.value.__notes__
-    assert note.endswith(f"but that returned {result!r}: return a list, or use yield")
-
-
-class Named(NamedTuple):
-    one: int
-    other: int
-
-
-class Returning(ProcessFunction):
-    """Returns what it should yield."""
-
-    def __init__(self, result):
-        self.result = result
-
-    def process_element(self, value, ctx):
-        return self.result
-
-
-@pytest.mark.parametrize(
-    ("result", "part"),
-    [
-        ("ab", "character"),
-        (b"ab", "byte"),
-        ({"a": 1}, "key"),
-        *((row, "field") for row in (Row(1, 2), Named(1, 2))),
-    ],
-)
-@pytest.mark.parametrize("kind", ["flat_map", "process", "keyed process"])
-def test_a_returned_record_is_taken_apart_with_a_warning(monkeypatch, caplog, kind, result, part):
-    monkeypatch.setattr(first_results, "_warned", set())
-    if kind == "flat_map":
-        harness = OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result))
-    elif kind == "process":
-        harness = OneInputStreamOperatorTestHarness(operators.Process(Returning(result)))
-    else:
-        harness = KeyedOneInputStreamOperatorTestHarness(
-            operators.KeyedProcess(Returning(result)), lambda value: value
-        )
-    with harness as test:
-        for _ in range(2):
-            test.process_element(1)
-        assert test.values == 2 * list(result)
-    (warning,) = [message for message in caplog.messages if "becomes a record" in message]
-    assert f"{result!r}, and each {part} of it" in warning
-    assert "write yield instead of return" in warning
-
-
-class ReturningOfBoth(CoProcessFunction):
-    """Returns what it should yield for the records of the second stream alone."""
-
-    def process_element1(self, value, ctx):
-        return None
-
-    def process_element2(self, value, ctx):
-        return "ab"
-
-
-class FlatReturning(CoFlatMapFunction):
-    """Returns what it should yield for the records of the second stream alone."""
-
-    def flat_map1(self, value):
-        return None
-
-    def flat_map2(self, value):
-        return "ab"
-
-
-class ReturningBesideBroadcast(BroadcastProcessFunction):
-    """Returns what it should yield for broadcast records alone."""
-
-    def process_element(self, value, ctx):
-        return None
-
-    def process_broadcast_element(self, value, ctx):
-        return "ab"
-
-
-@pytest.mark.parametrize(
-    "operator",
-    [
-        operators.CoFlatMap(FlatReturning()),
-        operators.CoProcess(ReturningOfBoth()),
-        operators.BroadcastProcess(ReturningBesideBroadcast()),
-    ],
-    ids=lambda operator: type(operator).__name__,
-)
-def test_a_function_of_two_streams_that_returns_a_record_causes_a_warning(
-    monkeypatch, caplog, operator
-):
-    monkeypatch.setattr(first_results, "_warned", set())
-    with TwoInputStreamOperatorTestHarness(operator) as test:
-        test.process_element1(1)
-        test.process_element2(1)
-        test.process_element2(2)
-        assert test.values == list("abab")
-    (warning,) = [message for message in caplog.messages if "becomes a record" in message]
-    assert "'ab', and each character of it" in warning
-
-
-@pytest.mark.parametrize("result", [["ab"], ("a", "b"), (), {"a"}, iter("ab")])
-def test_lists_tuples_and_iterators_are_returned_without_a_warning(monkeypatch, caplog, result):
-    monkeypatch.setattr(first_results, "_warned", set())
-    with OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result)) as test:
-        test.process_element(1)
-    assert not [message for message in caplog.messages if "becomes a record" in message]
