@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.table.exceptions import ValidationException
 from penstock.table.quoting import dotted
@@ -123,8 +123,8 @@ class ObjectIdentifier:
 
 
 @dataclass(frozen=True)
-class CatalogDatabase:
-    """A database.
+class _Described:
+    """An object of a catalog that has options and a comment.
 
     Attributes:
         properties: The options.
@@ -134,12 +134,10 @@ class CatalogDatabase:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
 
-    @staticmethod
-    def create_instance(
-        properties: Mapping[str, str], comment: str | None = None
-    ) -> CatalogDatabase:
-        """Return a database."""
-        return CatalogDatabase(dict(properties), comment)
+    @classmethod
+    def create_instance(cls, properties: Mapping[str, str], comment: str | None = None) -> Self:
+        """Return an object with a copy of the options."""
+        return cls(dict(properties), comment)
 
     def get_properties(self) -> dict[str, str]:
         """Return the options."""
@@ -149,9 +147,13 @@ class CatalogDatabase:
         """Return the comment."""
         return self.comment
 
-    def copy(self) -> CatalogDatabase:
-        """Return an equal database."""
+    def copy(self) -> Self:
+        """Return an equal object."""
         return replace(self)
+
+
+class CatalogDatabase(_Described):
+    """A database."""
 
     def get_description(self) -> str | None:
         """Return the comment."""
@@ -337,36 +339,8 @@ class CatalogPartitionSpec:
         return f"CatalogPartitionSpec{{{{{values}}}}}"
 
 
-@dataclass(frozen=True)
-class CatalogPartition:
-    """A partition of a table.
-
-    Attributes:
-        properties: The options.
-        comment: The comment.
-    """
-
-    properties: Mapping[str, str] = field(default_factory=dict)
-    comment: str | None = None
-
-    @staticmethod
-    def create_instance(
-        properties: Mapping[str, str], comment: str | None = None
-    ) -> CatalogPartition:
-        """Return a partition."""
-        return CatalogPartition(dict(properties), comment)
-
-    def get_properties(self) -> dict[str, str]:
-        """Return the options."""
-        return dict(self.properties)
-
-    def get_comment(self) -> str | None:
-        """Return the comment."""
-        return self.comment
-
-    def copy(self) -> CatalogPartition:
-        """Return an equal partition."""
-        return replace(self)
+class CatalogPartition(_Described):
+    """A partition of a table."""
 
     def get_description(self) -> None:
         """Return None: as in Flink, only the comment describes a partition."""
