@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_TEXT_CHARACTERS: Final = 16 * 1024
+"""Limit of an exception's text, which may contain the record that caused it."""
 MAX_NAME_CHARACTERS: Final = 1024
+"""Limit of the name of an exception's class, which programs may create."""
 
 NO_TEXT: Final = "<the exception's class did not return its text in time: see its __str__>"
 """Stands for the text of an exception whose ``__str__`` does not return."""

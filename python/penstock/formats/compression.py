@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _CHUNK_BYTES: Final = 1 << 16
+"""Compressed bytes that are read at once; a chunk may grow a thousandfold."""
 
 
 def _gzip(file: BinaryIO) -> Any:

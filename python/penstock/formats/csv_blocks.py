@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: The limit of a row with an open quote; Flink refuses longer values, too.
 LONGEST_ROW_BYTES: Final = 20_000_000
 
+#: Bytes that are read at once in search of the end of a line or of the header.
+_READ_BYTES: Final = 1 << 16
+
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
 
@@ -116,7 +119,7 @@ def first_row_at(file: BinaryIO, start: int) -> int:
             return start - 1 + found.end()
         if is_at_end:
             return start - 1 + len(read)
-        more = file.read(1 << 16)
+        more = file.read(_READ_BYTES)
         is_at_end = not more
         read += more
 
@@ -141,10 +144,10 @@ def head_of(
     file.seek(0)
     read, is_at_end = b"", False
     while True:
-        more = file.read(max(1 << 16, len(read)))
+        more = file.read(max(_READ_BYTES, len(read)))
         is_at_end = not more
         read += more
-        if not is_at_end and len(read) < 1 << 16:
+        if not is_at_end and len(read) < _READ_BYTES:
             continue
         skipped = len(BOM_UTF8) if read.startswith(BOM_UTF8) else 0
         text = read[skipped:].decode(errors="surrogateescape")

@@ -32,6 +32,9 @@ __all__ = [
 #: Rows of records that are decoded at a time.
 _BATCH_ROWS: Final = 2048
 
+#: Rows of a single column that are decoded at a time: they are plain values, without records.
+_COLUMN_ROWS: Final = 65_536
+
 #: Parquet's compressions.
 _COMPRESSIONS: Final = ("none", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 
@@ -178,7 +181,9 @@ class ParquetColumnInputFormat(ParquetFormat):
     This is the cheapest way to read numbers without nulls.
     """
 
-    def __init__(self, column: str, type_info: TypeInformation, batch_size: int = 65536) -> None:
+    def __init__(
+        self, column: str, type_info: TypeInformation, batch_size: int = _COLUMN_ROWS
+    ) -> None:
         """Create a format for a column.
 
         Args:

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 #: Limit of the metrics of one scope that a worker sends; more are a defect of user code.
 MAX_METRICS: Final = 4096
+#: Limits of a metric's name and of a text that is its value; longer ones are cut.
 MAX_NAME_CHARACTERS: Final = 512
 MAX_TEXT_CHARACTERS: Final = 1024
 

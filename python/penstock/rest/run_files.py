@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 RUN_DIRECTORY_VARIABLE: Final = "PENSTOCK_RUN_DIR"
 _MAX_BYTES: Final = 64 * 1024
+"""Limit of the file of a cluster, which has an address, a token and the id of a process."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WELCOME = b"\x01"
 _READ_BYTES = 64 << 10
+"""Number of bytes read from the kernel at once: four TLS records."""
 _SEAL_BYTES = 256 << 10
 """Size of the plaintext encrypted at once, so that a large frame is not held twice."""
 

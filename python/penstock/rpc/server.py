@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 HANDSHAKE_TIMEOUT_S = 10.0
 LISTEN_BACKLOG = 1024
+"""Connections that the kernel queues: all workers of a large job may connect at once."""
 
 Handler = Callable[[socket.socket, str], None]
 """Receives an authenticated socket, encrypted if the server encrypts, and the peer's address;

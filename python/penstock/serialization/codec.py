@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.runtime import runtime
 from penstock.serialization.type_schema import TypeSchema, schema_of
@@ -60,7 +60,11 @@ def codec_of(schema: TypeSchema) -> Codec:
     return _codec_of(schema, runtime())
 
 
-@lru_cache(maxsize=1024)
+#: Types whose codecs are remembered: more than a job has, unless it creates types.
+_CACHED_CODECS: Final = 1024
+
+
+@lru_cache(maxsize=_CACHED_CODECS)
 def _codec_of(schema: TypeSchema, kind: str) -> Codec:
     if kind == "native":
         from penstock._native.codecs.codec import Codec as NativeCodec

@@ -27,6 +27,8 @@ TOKEN_VARIABLE: Final = "PENSTOCK_SESSION_TOKEN"
 SUFFIX: Final = ".session"
 MIN_TOKEN_CHARACTERS: Final = 32
 _MAX_BYTES: Final = 64 * 1024
+"""Limit of a session's file, which has an address, a token and the id of a process."""
+MAX_PORT: Final = 65_535
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _tokens: dict[tuple[str, int], str] = {}
 """Tokens set by the program, by host and port; they are not in the job's options."""
@@ -213,7 +215,7 @@ def parse_address(text: str) -> tuple[str, int]:
         ConfigurationError: It is invalid.
     """
     match = _ADDRESS.fullmatch(text)
-    if match is None or not 0 < int(match[2]) < 65536:
+    if match is None or not 0 < int(match[2]) <= MAX_PORT:
         raise ConfigurationError(f"an address is written as host:port, not {text!r}")
     return match[1].strip("[]"), int(match[2])
 

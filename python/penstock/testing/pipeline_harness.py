@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import Input
     from penstock.taskexecutor.state.snapshots.snapshot import OperatorSnapshot
 
+#: Records that a source may emit before the harness asks it again.
+_RECORDS_A_STEP: Final = 1024
+
 
 class PipelineTestHarness:
     """A program whose sources, sinks and clock are controlled by the test.
@@ -147,7 +150,7 @@ class PipelineTestHarness:
         """Let the program's own sources emit the records they have now."""
         for operator in self._opened().operators:
             if isinstance(operator, SourceOperator):
-                while operator.emit_next(1024) == MORE_AVAILABLE:
+                while operator.emit_next(_RECORDS_A_STEP) == MORE_AVAILABLE:
                     pass
 
     def end_inputs(self) -> None:

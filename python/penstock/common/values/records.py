@@ -30,8 +30,11 @@ _SCALARS: Final = frozenset(
 
 _METHODS: Final = (BuiltinMethodType, MethodType)
 
+#: Classes whose fields are remembered: more than a program has, unless it creates classes.
+_CACHED_CLASSES: Final = 1024
 
-@lru_cache(maxsize=1024)
+
+@lru_cache(maxsize=_CACHED_CLASSES)
 def field_names_of(record_class: Any) -> tuple[str, ...] | None:
     """Return the names of the fields of a class in their order; None if it declares none.
 

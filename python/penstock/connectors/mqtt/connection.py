@@ -20,6 +20,9 @@ logger = logging.getLogger(__name__)
 
 _PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 
+#: The longest topic or filter in MQTT, which stores its length in two bytes.
+MAX_TOPIC_BYTES: Final = 65_535
+
 #: The client's keep-alive interval, in seconds.
 _KEEP_ALIVE_S: Final = 60
 

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.connectors.messages import wait_until
-from penstock.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
+from penstock.connectors.mqtt.connection import (
+    MAX_TOPIC_BYTES,
+    MqttConnection,
+    MqttServer,
+    mqtt_library,
+)
 from penstock.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
 from penstock.errors import SinkError, WrongArgumentError
 from penstock.formats.misfit import meant_for
@@ -185,7 +190,7 @@ def _check_topic(topic: Any) -> str:
     """
     if (
         not isinstance(topic, str)
-        or not 0 < len(topic.encode()) < 1 << 16
+        or not 0 < len(topic.encode()) <= MAX_TOPIC_BYTES
         or set(topic) & {"+", "#", "\0"}
     ):
         raise WrongArgumentError(

@@ -10,7 +10,12 @@ from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import as_type_information
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
 from penstock.connectors.messages import DeadLetters, EmittedMessages, Inbox
-from penstock.connectors.mqtt.connection import MqttConnection, MqttServer, mqtt_library
+from penstock.connectors.mqtt.connection import (
+    MAX_TOPIC_BYTES,
+    MqttConnection,
+    MqttServer,
+    mqtt_library,
+)
 from penstock.connectors.single_split import SingleSplitReader, SingleSplitSource
 from penstock.connectors.split_source import (
     Boundedness,
@@ -42,7 +47,11 @@ _WAIT_S: Final = 0.1
 
 def _is_filter(topic: Any) -> bool:
     """Return whether a broker accepts the topic as a subscription."""
-    if not isinstance(topic, str) or not 0 < len(topic.encode()) < 1 << 16 or "\0" in topic:
+    if (
+        not isinstance(topic, str)
+        or not 0 < len(topic.encode()) <= MAX_TOPIC_BYTES
+        or "\0" in topic
+    ):
         return False
     *levels, last = topic.split("/")
     return (last == "#" or "#" not in last) and all(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table.connectors.interfaces import ExecutionContext
 
+#: The largest number of rows a batch: enough that its fixed costs no longer count.
 _MOST_ROWS_A_BATCH: Final = 1024
 #: The largest number of batches a second, so that slow tables still emit often.
 _BATCHES_A_SECOND: Final = 10

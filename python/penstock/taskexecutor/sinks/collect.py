@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BATCH_BYTES = 64 * 1024
+"""Size at which results are sent without waiting for more."""
 _STATE: Final = "sent_batches"
 
 

@@ -21,7 +21,9 @@ from penstock.taskexecutor.worker.standard_input import NO_DEBUGGER
 from penstock.user_location import OWN_FILES
 
 MAX_TRACEBACK_CHARACTERS = 64 * 1024
+"""Limit of a reported traceback: that of a recursion has thousands of lines."""
 MAX_PICKLED_BYTES = 1024 * 1024
+"""Limit of a pickled exception; a larger one is reported as text alone."""
 
 OPERATOR_ATTRIBUTE = "__penstock_operator__"
 """Attribute of an exception of user code: the name of the operator that was running it."""

@@ -25,6 +25,7 @@ _SEND_BUFFER_BYTES = 1 << 20
 """Requested size of the kernel's buffer for the reader; it is doubled and limited."""
 
 _LISTEN_BACKLOG = 1024
+"""Connections that the kernel queues: all TaskExecutors of a job may connect at once."""
 BIND_ATTEMPTS = 16
 """Number of ports that are tried for one whose name is free."""
 _PEER_CREDENTIALS = struct.Struct("3i")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LISTEN_BACKLOG = 1024
+"""Connections that the kernel queues: all TaskExecutors of a job may connect at once."""
 _MAX_CREDIT = 2**31 - 1
 
 
