@@ -76,7 +76,7 @@ def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
     except PlannedError:
         pass
     finally:
-        StreamExecutionEnvironment._start = original  # type: ignore[method-assign,assignment]
+        StreamExecutionEnvironment._start = original  # type: ignore[method-assign]
     if not found:
         raise click.ClickException("the program runs no job")
     click.echo(json.dumps(json.loads(found[0]), indent=2) if as_json else found[0])
