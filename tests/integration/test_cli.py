@@ -72,7 +72,10 @@ def test_a_program_that_fails_shows_what_python_would(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--target", "session"], "ConfigurationError: several sessions: none runs; name one by"),
+        (
+            ["--target", "session"],
+            "ConfigurationError: no session of this user runs on this machine: start",
+        ),
         (["--target", "local", "-s", "/nonexistent"], "CheckpointStorageError: /nonexistent is no"),
         (["-D", "spark.master=nonsense"], "ConfigurationError: spark.master: 'nonsense' is no"),
         (["--master", "local[1]"], "ConfigurationError: Spark with spark.master=local[1]: its JVM"),

@@ -177,6 +177,11 @@ def find_session(named: str | None, *, how_to_name: str = "--cluster NAME") -> S
     if named is None:
         if len(known) == 1:
             return known[0]
+        if not known:
+            raise ConfigurationError(
+                "no session of this user runs on this machine: start one by `penstock cluster "
+                f"start`, or name one by `{how_to_name}`"
+            )
         raise ConfigurationError(
             f"several sessions: {_listed(known)}; name one by `{how_to_name}`, or start one "
             "by `penstock cluster start`"
