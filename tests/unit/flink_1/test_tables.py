@@ -280,6 +280,17 @@ def test_batch_environments_are_table_environments_in_batch_mode():
     assert not BatchTableEnvironment.create().planner.is_streaming
 
 
+def test_a_stream_table_environment_takes_options_as_in_flink_1():
+    config = TableConfig()
+    config.set("table.local-time-zone", "Asia/Kolkata")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    made = StreamTableEnvironment.create(env, config)
+    assert made.get_config().get_local_timezone() == "Asia/Kolkata"
+    assert made.planner.is_streaming
+    with pytest.raises(WrongArgumentError, match="environment_settings is EnvironmentSettings"):
+        StreamTableEnvironment.create(env, "batch")
+
+
 def test_wrong_settings_of_batch_environments_are_refused():
     streaming = EnvironmentSettings.in_streaming_mode()
     with pytest.raises(InvalidProgramError, match="settings are of streaming mode"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.options import pipeline
+from penstock.errors import WrongArgumentError
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.table.table import Table
+from penstock.table.table_config import TableConfig
 from penstock.table.table_environment.table_environment import TableEnvironment
 
 if TYPE_CHECKING:
@@ -46,8 +49,20 @@ class StreamTableEnvironment(TableEnvironment):
             environment_settings: The settings; by default the mode of the stream environment.
 
         Raises:
-            ValidationException: There is no stream environment.
+            WrongArgumentError: The settings are of another class.
         """
+        options = None
+        given: Any = environment_settings
+        if isinstance(given, TableConfig):
+            import_module("penstock.flink_1").say_once(
+                "a TableConfig in StreamTableEnvironment.create", "set options of get_config()"
+            )
+            options, environment_settings = given.get_configuration(), None
+        elif given is not None and not isinstance(given, EnvironmentSettings):
+            raise WrongArgumentError(
+                f"environment_settings is EnvironmentSettings, got {given!r} of type "
+                f"{type(given).__name__}"
+            )
         if stream_execution_environment is None:
             from penstock.datastream.stream_execution_environment import (
                 StreamExecutionEnvironment,
@@ -61,6 +76,8 @@ class StreamTableEnvironment(TableEnvironment):
             settings = EnvironmentSettings(streaming=mode.upper() != "BATCH")
         made = StreamTableEnvironment(settings, stream_execution_environment)
         made._config.add_configuration(settings.configuration)
+        if options is not None:
+            made._config.add_configuration(options)
         return made
 
     @property
