@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from penstock import datastream
 from penstock.common import serialization
 from penstock.datastream import functions
 from penstock.datastream.connectors import file_system
@@ -49,6 +50,12 @@ def documented():
 def test_a_subclass_without_a_constructor_of_its_own_can_be_made(base):
     methods = dict.fromkeys(getattr(base, "__abstractmethods__", ()), lambda self: None)
     assert isinstance(type("Own", (base,), methods)(), base)
+
+
+def test_functions_that_the_guide_names_are_importable_beside_streams():
+    named = set(re.findall(r"`(\w+)`", "\n".join(PAGES))) & set(functions.__all__)
+    assert "MapPartitionFunction" in named
+    assert sorted(name for name in named if not hasattr(datastream, name)) == []
 
 
 def test_a_bucket_assigner_of_ones_own_names_the_folder():
