@@ -4,14 +4,10 @@ PostgreSQL is Debian's package, as a server of its own; the tests with it are sk
 is not installed.
 """
 
-import os
-import signal
 import sqlite3
-from pathlib import Path
 
 import pytest
 from penstock.common import Row, Types, WatermarkStrategy
-from penstock.datastream import MapFunction
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExecutionOptions,
@@ -22,6 +18,7 @@ from penstock.errors import SinkError
 from recovery.programs import environment
 from support.databases import Sqlite, opened, serving_postgres
 from support.environments import in_process
+from support.kill_once import KillOnce
 from support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.server
@@ -46,22 +43,6 @@ def database(request, tmp_path, postgres):
         yield found
 
 
-class KillOnce(MapFunction):
-    """Kills its worker at some numbers, once at each."""
-
-    def __init__(self, folder):
-        self.folder = str(folder)
-
-    def map(self, value):
-        if value in (7, 10_000, 19_999):
-            try:
-                Path(self.folder, str(value)).touch(exist_ok=False)
-            except FileExistsError:
-                return (value, f"n{value}")
-            os.kill(os.getpid(), signal.SIGKILL)
-        return (value, f"n{value}")
-
-
 def test_rows_are_as_of_an_unfailed_job(database, tmp_path):
     (tmp_path / "killed").mkdir()
     env = environment({})
@@ -71,10 +52,10 @@ def test_rows_are_as_of_an_unfailed_job(database, tmp_path):
     connection = builder.with_url(database.url).build()
     pair = Types.TUPLE([Types.LONG(), Types.STRING()])
     source = NumberSequenceSource(0, ROWS - 1)
-    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(
-        KillOnce(tmp_path / "killed"), pair
-    )
-    numbers.add_sink(JdbcSink.sink(UPSERT, DECLARED, connection, options))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    kill = KillOnce(tmp_path / "killed", 7, 10_000, 19_999)
+    pairs = numbers.map(kill).map(lambda number: (number, f"n{number}"), pair)
+    pairs.add_sink(JdbcSink.sink(UPSERT, DECLARED, connection, options))
     env.execute()
     assert len(list((tmp_path / "killed").iterdir())) == 3
     assert database.execute("SELECT count(*), min(name), max(id) FROM t") == [

@@ -6,21 +6,20 @@ The tests are skipped without the package.
 import gc
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import threading
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 from penstock.common import Configuration, Types, WatermarkStrategy
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.mqtt import MqttSink, MqttSource
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.errors import InvalidProgramError, SinkError, SourceError
 from support.certificates import own_certificate
+from support.kill_once import KillOnce
 from support.packages import required
 from support.patience import PATIENCE_S
 from support.processes import DIES_WITH_ITS_PARENT
@@ -235,27 +234,13 @@ def test_messages_of_which_no_record_can_be_made(broker, publisher):
     assert "a message of 'open/a'" in "".join(raised.value.__notes__)
 
 
-class KillOnce(MapFunction):
-    def __init__(self, folder, at):
-        self.folder, self.at = folder, at
-
-    def map(self, value):
-        if value == self.at:
-            try:
-                Path(self.folder, "killed").touch(exist_ok=False)
-            except FileExistsError:
-                return value
-            os.kill(os.getpid(), signal.SIGKILL)
-        return value
-
-
 def test_a_killed_worker_loses_nothing(broker, publisher, tmp_path, runtime):
     session(broker)
     subscriber = Client(broker, topic="open/out")
     env = environment("local", **{"execution.checkpointing.interval": "100 ms"})
     source = MqttSource(broker.url, "open/in", "job")
     session(broker, "job", "open/in")
-    stream = stream_of(env, source).map(KillOnce(str(tmp_path), "60"), Types.STRING())
+    stream = stream_of(env, source).map(KillOnce(tmp_path, "60"), Types.STRING())
     stream.sink_to(MqttSink(broker.url, "open/out"))
     client = env.execute_async()
     wanted = {str(number) for number in range(100)}
@@ -268,7 +253,7 @@ def test_a_killed_worker_loses_nothing(broker, publisher, tmp_path, runtime):
     finally:
         client.cancel().result()
         subscriber.close()
-    assert (tmp_path / "killed").exists()
+    assert list(tmp_path.glob("killed-*"))
 
 
 def test_each_message_at_least_once_after_a_failure(broker, publisher):

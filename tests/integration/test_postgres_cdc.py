@@ -3,9 +3,7 @@
 The tests are skipped without the package.
 """
 
-import os
 import runpy
-import signal
 from pathlib import Path
 
 import pytest
@@ -25,7 +23,6 @@ from integration.postgres_tables import (
     taken,
 )
 from penstock.common import Types
-from penstock.datastream import MapFunction
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
 from penstock.errors import (
@@ -35,6 +32,7 @@ from penstock.errors import (
 )
 from pyarrow import parquet
 from support.gates import GATES, Gate, Gated, stopped
+from support.kill_once import KillOnce
 from support.postgres_server import PostgresServer
 from support.sessions import eventually
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
@@ -156,22 +154,6 @@ def test_the_example_that_writes_files(server, table, tmp_path):
     ]
 
 
-class KillOnce(MapFunction):
-    """Kills its worker at some rows, once at each."""
-
-    def __init__(self, folder, ids):
-        self.folder, self.ids = folder, ids
-
-    def map(self, row):
-        if row.id in self.ids:
-            try:
-                Path(self.folder, str(row.id)).touch(exist_ok=False)
-            except FileExistsError:
-                return row
-            os.kill(os.getpid(), signal.SIGKILL)
-        return row
-
-
 def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
     """During the snapshot, in a long transaction and after it: every row arrives once."""
     server.execute(f"INSERT INTO {table} SELECT n, 'x' FROM generate_series(1, 3000) n")
@@ -185,7 +167,7 @@ def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
         },
     )
     env.enable_checkpointing(20)
-    kill = KillOnce(str(tmp_path), {1500, 14_000, 20_000})
+    kill = KillOnce(tmp_path, 1500, 14_000, 20_000, part=lambda row: row.id)
     stream = shown(stream_of(env, source_of(server, table)).map(kill, ORDERS))
     with stream.execute_and_collect() as found:
         rows = taken(found, 3000)

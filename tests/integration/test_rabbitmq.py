@@ -6,10 +6,8 @@ has queues of its own.
 
 import os
 import queue
-import signal
 import socket
 import threading
-from pathlib import Path
 
 import pytest
 from penstock.common import Configuration, SimpleStringSchema, Types
@@ -22,6 +20,7 @@ from support.certificates import own_certificate
 from support.relay import Relay, assert_gives_up
 
 pytest.importorskip("pika")
+from support.kill_once import KillOnce
 from support.rabbitmq_server import Client, RabbitMQ
 from support.sessions import eventually
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
@@ -168,26 +167,12 @@ def test_without_checkpoints_nothing_comes_again(broker, client):
         assert taken(environment(parallelism=2).add_source(source), 1) == [str(number)]
 
 
-class KillOnce(MapFunction):
-    def __init__(self, folder, at):
-        self.folder, self.at = folder, at
-
-    def map(self, value):
-        if value == self.at:
-            try:
-                Path(self.folder, "killed").touch(exist_ok=False)
-            except FileExistsError:
-                return value
-            os.kill(os.getpid(), signal.SIGKILL)
-        return value
-
-
 def test_a_killed_worker_with_correlation_ids(broker, client, tmp_path, runtime):
     """Each message once, though it is published and read again."""
     client.declare("exactly")
     env = environment("local", parallelism=2, **OFTEN)
     source = RMQSource(builder(broker).build(), "exactly", True, TEXT)
-    stream = env.add_source(source).map(KillOnce(str(tmp_path), "150"), Types.STRING())
+    stream = env.add_source(source).map(KillOnce(tmp_path, "150"), Types.STRING())
     found = []
     client.publish("exactly", numbered(100), numbered(100))
     with stream.execute_and_collect() as elements:
@@ -199,7 +184,7 @@ def test_a_killed_worker_with_correlation_ids(broker, client, tmp_path, runtime)
             if len(found) == 350:
                 break
     client.channel.queue_delete("exactly")
-    assert (tmp_path / "killed").exists()
+    assert list(tmp_path.glob("killed-*"))
     assert sorted(found) == sorted(numbered(300) + numbered(50))
 
 
@@ -231,7 +216,7 @@ def test_a_killed_worker_without_correlation_ids(broker, client, tmp_path):
     client.declare("least-out")
     env = environment("local", **OFTEN)
     source = RMQSource(builder(broker).build(), "least", False, TEXT)
-    stream = env.add_source(source).map(KillOnce(str(tmp_path), "60"), Types.STRING())
+    stream = env.add_source(source).map(KillOnce(tmp_path, "60"), Types.STRING())
     stream.add_sink(RMQSink(builder(broker).build(), "least-out", TEXT))
     job = env.execute_async()
     client.publish("least", numbered(100))
@@ -239,7 +224,7 @@ def test_a_killed_worker_without_correlation_ids(broker, client, tmp_path):
     while len(found) < 100:
         found.update(body for body, _ in client.take("least-out", 1))
     job.cancel().result()
-    assert (tmp_path / "killed").exists()
+    assert list(tmp_path.glob("killed-*"))
 
 
 def test_a_broker_sends_no_more_than_is_prefetched(broker, client):

@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -20,6 +19,7 @@ from penstock.common import Configuration, Row, RowKind, Time, Types
 from penstock.datastream import AsyncDataStream, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
 from penstock.errors import InvalidProgramError, SinkError, SourceError
+from support.kill_once import KillOnce
 from support.packages import required
 from support.patience import PATIENCE_S
 from support.processes import DIES_WITH_ITS_PARENT
@@ -103,20 +103,6 @@ def test_commands_in_batches(server, runtime):
     assert server.ask("GET", "k2499") == "2499"
 
 
-class KillOnce(MapFunction):
-    def __init__(self, folder, at):
-        self.folder, self.at = folder, at
-
-    def map(self, pair):
-        if pair[1] == self.at:
-            try:
-                Path(self.folder, "killed").touch(exist_ok=False)
-            except FileExistsError:
-                return pair
-            os.kill(os.getpid(), signal.SIGKILL)
-        return pair
-
-
 def test_a_worker_that_is_killed_loses_nothing(server, tmp_path):
     env = environment(
         "local",
@@ -128,10 +114,12 @@ def test_a_worker_that_is_killed_loses_nothing(server, tmp_path):
     )
     env.enable_checkpointing(20)
     pairs = [(f"k{n % 100}", n) for n in range(20_000)]
-    stream = env.from_collection(pairs, PAIR).map(KillOnce(str(tmp_path), 15_000), PAIR)
+    stream = env.from_collection(pairs, PAIR).map(
+        KillOnce(tmp_path, 15_000, part=lambda pair: pair[1]), PAIR
+    )
     stream.sink_to(RedisSink(server.url, lambda pair: ("HSET", "last", *pair)))
     env.execute()
-    assert (tmp_path / "killed").exists()
+    assert list(tmp_path.glob("killed-*"))
     found = server.ask("HGETALL", "last")
     assert found == {f"k{n % 100}": str(n) for n in range(19_900, 20_000)}
 
