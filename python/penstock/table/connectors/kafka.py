@@ -285,7 +285,8 @@ class KafkaTableSource(TableSource):
             stream.flat_map(UpsertRows(layout, self._keys)), layout.key, context.state_ttl_ms
         )
         batches = UpsertBatches(row_type, with_kinds=True)
-        return rows.transform("kafka rows", batch_type(None), batches).transformation
+        # Compiled plans of version 1.0 have this name.
+        return rows.transform("Map", batch_type(None), batches).transformation
 
 
 class UpsertRows:
