@@ -87,6 +87,12 @@ def parallelisms(client, job_id):
     return {v["name"]: v["parallelism"] for v in client.get(f"/jobs/{job_id}")["vertices"]}
 
 
+def network_segments(found):
+    """Return the sizes of the workers' pools, as the REST interface shows them."""
+    workers = found["taskmanagers"]
+    return {worker["memoryConfiguration"]["networkMemory"] >> 15 for worker in workers}
+
+
 def rescale(client, job_id, parallelism):
     at = f"/jobs/{job_id}/rescaling"
     status, trigger = client.ask(f"{at}?parallelism={parallelism}", "PATCH")
@@ -101,15 +107,20 @@ def rescale(client, job_id, parallelism):
 
 
 @pytest.mark.parametrize(
-    ("runtime", "options"),
+    ("runtime", "options", "segments"),
     [
-        ("native", {}),
-        ("native", {"execution.checkpointing.unaligned.enabled": "true", **LARGER_NETWORKS}),
-        ("pure", {"jobmanager.execution.failover-strategy": "full"}),
+        ("native", {}, 2048),
+        (
+            "native",
+            {"execution.checkpointing.unaligned.enabled": "true", **LARGER_NETWORKS},
+            # Two slots of three subtasks: a partition and a gate of three channels.
+            2 * 2 * (3 * 400 + 8),
+        ),
+        ("pure", {"jobmanager.execution.failover-strategy": "full"}, 2048),
     ],
 )
 def test_files_are_exactly_those_of_a_job_that_kept_its_parallelism(
-    tmp_path, monkeypatch, runtime, options
+    tmp_path, monkeypatch, runtime, options, segments
 ):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     env = watched(tmp_path, monkeypatch, options)
@@ -130,6 +141,7 @@ def test_files_are_exactly_those_of_a_job_that_kept_its_parallelism(
         subtasks = client.get(f"/jobs/{job_id}/vertices/{detail}")["subtasks"]
         assert [one["subtask"] for one in subtasks] == list(range(parallelism))
     assert client.get(f"/jobs/{job_id}/metrics?get=numRestarts")[0]["value"] == "0"
+    client.until("/taskmanagers", lambda found: network_segments(found) == {segments})
     (tmp_path / "ends").touch()
     job.get_job_execution_result().result()
     parts = [path for path in (tmp_path / "out").iterdir() if path.name.startswith("part-")]
