@@ -186,3 +186,28 @@ def test_names_reach_into_rows():
     for sql, message in [("a.x, x", "'x' is ambiguous"), ("a.w", "'a.w' not found")]:
         with pytest.raises(ValidationException, match=message):
             run(f"SELECT {sql} FROM c AS a, c AS b", [table], given)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT COUNT(*), SUM(i), MAX(i) + 1 FROM t WHERE FALSE", [(0, None, None)]),
+        ("SELECT COUNT(i) + 1 FROM t WHERE 1 = 2", [(1,)]),
+        ("SELECT i, COUNT(*) FROM t WHERE CAST(NULL AS BOOLEAN) GROUP BY i", []),
+        ("SELECT i FROM t WHERE FALSE", []),
+        ("SELECT i FROM t WHERE FALSE UNION ALL SELECT 3", [(3,)]),
+        ("SELECT COUNT(*) FROM t WHERE i < -9", []),
+    ],
+)
+def test_no_row_is_read_for_a_condition_that_is_never_true(sql, expected):
+    table = HarnessTable.of("t", i=INT)
+    assert [row for _, row in run(sql, [table], [("t", NUMBERS)])] == expected
+
+
+def test_an_endless_table_ends_with_a_condition_that_is_never_true():
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.get_config().set("execution.target", "in-process")
+    tables.execute_sql("CREATE TABLE t (id INT) WITH ('connector' = 'datagen')")
+    assert "TableSourceScan" not in tables.explain_sql("SELECT id FROM t WHERE 1 > 2")
+    with tables.execute_sql("SELECT id FROM t WHERE 1 > 2").collect() as rows:
+        assert list(rows) == []

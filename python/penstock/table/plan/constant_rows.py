@@ -19,6 +19,8 @@ def values_batch(node: Values, session: Session) -> Any:
     schema = arrow_schema(node.schema, has_kinds=False)
     if not len(schema):
         return empty_columns(len(node.rows))
+    if not node.rows:
+        return pa.RecordBatch.from_pylist([], schema=schema)
     single = pa.RecordBatch.from_arrays([pa.nulls(1)], ["$"])
     columns = []
     for position in range(len(schema)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table import types
 from penstock.table.exceptions import TableException
+from penstock.table.functions.evaluation import Session, fold
 from penstock.table.functions.logic import conjunction
 from penstock.table.functions.registry import table as functions
 from penstock.table.plan import expressions as e
@@ -35,7 +36,9 @@ def optimized(node: Node, *, is_streaming: bool) -> Node:
     Raises:
         TableException: A stream does not support the limit on ranks.
     """
-    node = with_inputs(node, lambda child: optimized(child, is_streaming=is_streaming))
+    node = _without_rows(
+        with_inputs(node, lambda child: optimized(child, is_streaming=is_streaming))
+    )
     if isinstance(node, n.Filter):
         node = _ranked(node, is_streaming=is_streaming)
     if isinstance(node, n.Project):
@@ -59,6 +62,46 @@ def with_inputs(node: Node, change: Callable[[Node], Node]) -> Node:
         if any(new is not old for new, old in zip(relations, node.relations, strict=True)):
             changed["relations"] = relations
     return replace(node, **changed) if changed else node
+
+
+# Constant conditions ------------------------------------------------------------------------------
+
+
+def _without_rows(node: Node) -> Node:
+    """Replace rows that a constant condition excludes by none, and a global aggregate of none.
+
+    So no table is read, and as in Flink the aggregate has its row also in a stream.
+    """
+    match node:
+        case n.Filter(input=source) if _is_nothing(source) or _is_never_true(node.condition):
+            return n.Values(node.schema, ())
+        case n.Project(input=source) if _is_nothing(source):
+            return n.Values(node.schema, ())
+        case n.Aggregate(keys=(), input=source) if _is_nothing(source):
+            results = [_result_of_nothing(call) for call in node.calls]
+            return node if None in results else n.Values(node.schema, (tuple(results),))
+    return node
+
+
+def _is_nothing(node: Node) -> bool:
+    return isinstance(node, n.Values) and not node.rows
+
+
+def _is_never_true(condition: Expression) -> bool:
+    """Return whether a condition without columns is FALSE or NULL, whatever the time zone."""
+    zoned = (types.LocalZonedTimestampType, types.DateType, types.TimestampType)
+    if any(isinstance(part.type, zoned) for part in e.walk(condition)):
+        return False
+    value = fold(condition, Session())
+    return isinstance(value, e.Literal) and not value.value
+
+
+def _result_of_nothing(call: e.AggregateCall) -> Any:
+    """Return an aggregate of no rows; None if only its accumulator knows it."""
+    if call.function == "COUNT":
+        return e.Literal(call.type, 0)
+    is_null = isinstance(call.function, str) and call.type.is_nullable
+    return e.Literal(call.type, None) if is_null else None
 
 
 # Projections --------------------------------------------------------------------------------------
