@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pytest
 from penstock.common.calls import first_results
+from penstock.common.time import Time
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.datastream import OutputTag
@@ -12,6 +13,12 @@ from penstock.datastream.functions import (
     CoFlatMapFunction,
     CoProcessFunction,
     ProcessFunction,
+    ProcessWindowFunction,
+)
+from penstock.datastream.window import (
+    CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
+    TumblingEventTimeWindows,
 )
 from penstock.errors import PenstockError
 from penstock.graph import operators
@@ -20,6 +27,7 @@ from penstock.taskexecutor.compiled import emit_results
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
+    PipelineTestHarness,
     TwoInputStreamOperatorTestHarness,
 )
 
@@ -161,3 +169,34 @@ def test_lists_tuples_and_iterators_are_returned_without_a_warning(monkeypatch, 
     with OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result)) as test:
         test.process_element(1)
     assert not [message for message in caplog.messages if "becomes a record" in message]
+
+
+class Texts(ProcessWindowFunction):
+    """Returns what it should yield."""
+
+    def process(self, key, context, elements):
+        return "ab"
+
+
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        TumblingEventTimeWindows.of(Time.milliseconds(10)),
+        EventTimeSessionWindows.with_gap(Time.milliseconds(10)),
+        CountTumblingWindowAssigner.of(1),
+    ],
+    ids=lambda assigner: type(assigner).__name__,
+)
+def test_a_window_function_that_returns_a_record_causes_a_warning(monkeypatch, caplog, assigner):
+    monkeypatch.setattr(first_results, "_warned", set())
+    harness = PipelineTestHarness()
+    keyed = harness.source("in", Types.LONG()).key_by(lambda value: value)
+    harness.sink("out", keyed.window(assigner).process(Texts()))
+    with harness:
+        harness.process_element("in", 1, 1)
+        harness.process_watermark("in", 50)
+        harness.process_element("in", 1, 51)
+        harness.process_watermark("in", 100)
+        assert harness.values("out") == list("abab")
+    (warning,) = [message for message in caplog.messages if "becomes a record" in message]
+    assert "'ab', and each character of it" in warning

@@ -33,6 +33,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.state.keyed_function import may_have_state
 from penstock.taskexecutor.windowing.window_functions import (
     WindowContext,
+    checking_first,
     close_functions,
     evaluation,
     open_functions,
@@ -136,7 +137,8 @@ class TimerlessWindows:
         self.table = context.keyed_state.table_of(descriptor.state_descriptor)
         self.timers = context.timer_service(self)
         self.window_context = WindowContext(self)
-        self.evaluate = evaluation(self.functions[1], self.window_context)
+        evaluate = evaluation(self.functions[1], self.window_context)
+        self.evaluate = checking_first(self, evaluate)
         self.late_tag = descriptor.late_tag
         self.late_records_dropped: Any = None
         #: ``emit(entries, window, timestamp)`` emits the results of an ended window's keys.
@@ -155,7 +157,7 @@ class TimerlessWindows:
         close_functions(self)
 
     def _emission(self) -> Callable[..., None]:
-        output, evaluate, timers = self.output, self.evaluate, self.timers
+        output, timers = self.output, self.timers
         fold, function = self.functions
         get_result = fold.get_result if self.keep == KEEP_ACCUMULATOR else None
         if function is None:
@@ -174,6 +176,7 @@ class TimerlessWindows:
         clear, context = getattr(function, "clear", None), self.window_context
 
         def emit(entries: Iterable[Any], window: Window, timestamp: int) -> None:
+            evaluate = self.evaluate
             for key, kept in entries:
                 timers.num_fired += 1
                 select_key(key)

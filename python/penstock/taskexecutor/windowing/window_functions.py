@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.calls.first_results import warn_of_parts
 from penstock.common.options.pipeline import WINDOW_RESULT_TIMESTAMP
 from penstock.datastream.functions.window import (
     AllWindowFunction,
@@ -117,6 +118,23 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
     def _open_state(self, kind: str, descriptor: StateDescriptor) -> Any:
         del kind  # the states of windows and the shared states are views of the same state
         return lending(self._operator.context.keyed_state.state(descriptor), descriptor)
+
+
+def checking_first(operator: Any, evaluate: Evaluate) -> Evaluate:
+    """Return an evaluation that checks its first results and then replaces itself.
+
+    Args:
+        operator: The operator, whose attribute ``evaluate`` becomes the second argument.
+        evaluate: The evaluation without a check.
+    """
+
+    def first(key: object, window: Window, elements: Iterable[object]) -> Iterable[object]:
+        results = evaluate(key, window, elements)
+        operator.evaluate = evaluate
+        warn_of_parts(operator.context, results)
+        return results
+
+    return first
 
 
 def evaluation(function: Any, context: WindowContext) -> Evaluate:

@@ -31,6 +31,7 @@ from penstock.taskexecutor.windowing.trigger_context import (
 )
 from penstock.taskexecutor.windowing.window_functions import (
     WindowContext,
+    checking_first,
     close_functions,
     evaluation,
     open_functions,
@@ -106,7 +107,8 @@ class WindowOperator(StreamOperator):
         self.window_context = WindowContext(self)
         self.stamps_window_end = stamps_window_end(context)
         self.functions = window_functions(descriptor)
-        self.evaluate = evaluation(self.functions[-1], self.window_context)
+        evaluate = evaluation(self.functions[-1], self.window_context)
+        self.evaluate = checking_first(self, evaluate)
         self.contents = self._create_contents()
         self.merging_table = self.keyed_state.table(MERGING_STATE, "map").map(None)
         self.late_records_dropped: Any = None
