@@ -127,6 +127,11 @@ def test_refusals_name_the_place(text, words):
     assert words in str(caught.value)
 
 
+def test_a_sample_is_written_as_a_condition():
+    with pytest.raises(SqlParserException, match=r"not supported, write WHERE RAND\(\) < 0\.1"):
+        parse_query("SELECT a FROM s TABLESAMPLE BERNOULLI(10)")
+
+
 def test_a_table_is_a_query():
     assert parse_query("TABLE c.t UNION TABLE u") == parse_query(
         "SELECT * FROM c.t UNION SELECT * FROM u"

@@ -64,6 +64,12 @@ _NAMES: Final = {
     "sample": "TABLESAMPLE",
 }
 _JOINS: Final = ("SEMI", "ANTI", "ASOF")
+#: What to write for a clause, behind the sentence that it is not supported.
+INSTEAD: Final = {
+    "ANTI JOIN": ", write WHERE NOT EXISTS (SELECT ...)",
+    "SEMI JOIN": ", write WHERE EXISTS (SELECT ...)",
+    "TABLESAMPLE": ", write WHERE RAND() < 0.1 for about a tenth of the rows",
+}
 
 
 def foreign_clause(tree: exp.Expr) -> str | None:

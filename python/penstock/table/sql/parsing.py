@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.table.exceptions import InvalidTypeError, SqlParserException, marked
 from penstock.table.sql.dialect import Flink, FlinkParser
-from penstock.table.sql.foreign_clauses import foreign_clause
+from penstock.table.sql.foreign_clauses import INSTEAD, foreign_clause
 from penstock.table.sql.reserved_words import RESERVED
 from penstock.table.sql.statements import Alter, Query, Statement
 
@@ -212,8 +212,8 @@ def _check_names(text: str, tree: Any) -> None:
     foreign = foreign_clause(tree)
     if foreign is not None:
         raise SqlParserException(
-            f'SQL parse failed. Encountered "{foreign}": the clause is not supported.\n'
-            f"{text.strip()}"
+            f'SQL parse failed. Encountered "{foreign}": the clause is not supported'
+            f"{INSTEAD.get(foreign, '')}.\n{text.strip()}"
         )
     for name in tree.find_all(exp.Identifier):
         if name.args.get("quoted") or str(name.this).upper() not in RESERVED:
