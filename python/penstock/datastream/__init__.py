@@ -87,6 +87,9 @@ if TYPE_CHECKING:
     from penstock.datastream.output_tag import (
         OutputTag,
     )
+    from penstock.datastream.remote_stream_environment import (
+        RemoteStreamEnvironment,
+    )
     from penstock.datastream.slot_sharing_group import (
         MemorySize,
         SlotSharingGroup,

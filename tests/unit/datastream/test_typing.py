@@ -246,11 +246,12 @@ DECLARED = """
         ProcessFunction,
         StreamExecutionEnvironment,
     )
-    from penstock.datastream.connectors import Source
+    from penstock.datastream.connectors import FileSource, Source, StreamFormat
     from penstock.datastream.functions import MapPartitionFunction, MultipleInputProcessFunction
     from penstock.datastream.state import MapStateDescriptor
     from penstock.datastream.window import TumblingEventTimeWindows
     from penstock.expressions import element, field, lit, when
+    from penstock.table import DataTypes, StreamTableEnvironment
 
 
     @dataclass
@@ -340,6 +341,13 @@ DECLARED = """
     reveal_type(keyed.aggregate({"clicks": count()}))
     reveal_type(keyed.window(hour).aggregate({"clicks": count()}))
     reveal_type(env.from_collection([(1, 2)], Types.TUPLE([Types.INT(), Types.INT()])).project(0))
+    tables = StreamTableEnvironment.create(env)
+    found = tables.sql_query("SELECT 1")
+    reveal_type(found)
+    reveal_type(tables.to_data_stream(found))
+    reveal_type(tables.to_retract_stream(found, Types.of(Click)))
+    reveal_type(DataTypes.BIGINT())
+    reveal_type(FileSource.for_record_stream_format(StreamFormat.text_line_format(), "in").build())
 
     def read(source: Source) -> None:
         times = WatermarkStrategy.no_watermarks()
@@ -377,6 +385,11 @@ REVEALED_DECLARED = [
     "DataStream[Row]",
     "DataStream[Row]",
     "DataStream[tuple[Any, ...]]",
+    "Table",
+    "DataStream[Row]",
+    "DataStream[tuple[bool, Click]]",
+    "BigIntType",
+    "FileSource",
     "DataStream[Click]",
 ]
 

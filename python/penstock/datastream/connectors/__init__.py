@@ -38,6 +38,83 @@ if TYPE_CHECKING:
         SupportsWriterState,
         WriterInitContext,
     )
+    from penstock.datastream.connectors.data_generator import (
+        DataGeneratorSource as DataGeneratorSource,
+    )
+    from penstock.datastream.connectors.data_generator import (
+        GeneratorFunction as GeneratorFunction,
+    )
+    from penstock.datastream.connectors.data_generator import (
+        RateLimiterStrategy as RateLimiterStrategy,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        DynamicKafkaSource as DynamicKafkaSource,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        DynamicKafkaSourceBuilder as DynamicKafkaSourceBuilder,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        KafkaMetadataService as KafkaMetadataService,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        KafkaRecordDeserializationSchema as KafkaRecordDeserializationSchema,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        KafkaStreamSetSubscriber as KafkaStreamSetSubscriber,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        KafkaStreamSubscriber as KafkaStreamSubscriber,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        SingleClusterTopicMetadataService as SingleClusterTopicMetadataService,
+    )
+    from penstock.datastream.connectors.dynamic_kafka import (
+        StreamPatternSubscriber as StreamPatternSubscriber,
+    )
+    from penstock.datastream.connectors.file_system import (
+        BucketAssigner as BucketAssigner,
+    )
+    from penstock.datastream.connectors.file_system import (
+        DefaultRollingPolicy,
+        FileEnumeratorProvider,
+        FileSink,
+        FileSource,
+        FileSourceBuilder,
+        FileSplitAssignerProvider,
+        OutputFileConfig,
+        RollingPolicy,
+        StreamFormat,
+        StreamingFileSink,
+    )
+    from penstock.datastream.connectors.jdbc import (
+        JdbcConnectionOptions,
+        JdbcExecutionOptions,
+        JdbcSink,
+    )
+    from penstock.datastream.connectors.kafka import (
+        FlinkKafkaConsumer,
+        FlinkKafkaProducer,
+    )
+    from penstock.datastream.connectors.kafka import (
+        KafkaSource as KafkaSource,
+    )
+    from penstock.datastream.connectors.kafka import (
+        Semantic as Semantic,
+    )
+    from penstock.datastream.connectors.number_seq import (
+        NumberSequenceSource,
+    )
+    from penstock.datastream.connectors.pulsar import (
+        PulsarSource,
+        PulsarSourceBuilder,
+        StartCursor,
+        StopCursor,
+    )
+    from penstock.datastream.connectors.rabbitmq import (
+        RMQConnectionConfig,
+        RMQSink,
+        RMQSource,
+    )
 
 __all__ = [
     "Boundedness",

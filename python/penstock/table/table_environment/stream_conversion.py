@@ -347,7 +347,7 @@ def _output(tree: Any, call: Any) -> str:
 # Tables as streams --------------------------------------------------------------------------------
 
 
-def stream_of_table(environment: StreamTableEnvironment, table: Table) -> Any:
+def stream_of_table(environment: StreamTableEnvironment, table: Table) -> DataStream[Row]:
     """Return the rows of an append-only table as a stream of named Rows.
 
     Raises:
@@ -359,7 +359,7 @@ def stream_of_table(environment: StreamTableEnvironment, table: Table) -> Any:
 
 def changes_of_table(
     environment: StreamTableEnvironment, table: Table, schema: Schema | None, mode: Any
-) -> Any:
+) -> DataStream[Row]:
     """Return the changes of a table as a stream of named Rows with their kinds.
 
     Raises:
@@ -394,7 +394,9 @@ def _with_schema(table: Table, schema: Schema) -> Table:
     return table.select(*columns) if columns else table
 
 
-def appended_stream(environment: StreamTableEnvironment, table: Table, type_info: Any) -> Any:
+def appended_stream(
+    environment: StreamTableEnvironment, table: Table, type_info: TypeInformation
+) -> DataStream[Any]:
     """Return the rows of an append-only table as a stream of a type.
 
     Raises:
@@ -404,7 +406,9 @@ def appended_stream(environment: StreamTableEnvironment, table: Table, type_info
     return _rows(environment, table, _nameless_rows, type_info)
 
 
-def retracted_stream(environment: StreamTableEnvironment, table: Table, type_info: Any) -> Any:
+def retracted_stream(
+    environment: StreamTableEnvironment, table: Table, type_info: TypeInformation
+) -> DataStream[Any]:
     """Return the changes of a table as pairs of a flag and a row."""
     from penstock.common.typeinfo import Types
 
@@ -427,7 +431,7 @@ def _rows(
     convert: Any,
     declared: TypeInformation | None = None,
     of_rows: TypeInformation | None = None,
-) -> Any:
+) -> DataStream[Any]:
     stream_environment = environment.stream_environment
     environment.jobs.set_parallelism(stream_environment)
     node = table.plan_node

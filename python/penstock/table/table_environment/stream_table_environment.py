@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.options import pipeline
 from penstock.errors import WrongArgumentError
@@ -15,12 +15,16 @@ from penstock.table.table_environment.table_environment import TableEnvironment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
+    from penstock.datastream.data_stream import DataStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.table.plan.nodes import Sink
     from penstock.table.schema.schema import Schema
-    from penstock.table.types import DataType
 
 __all__ = ["StreamTableEnvironment"]
+
+T = TypeVar("T")
 
 
 class StreamTableEnvironment(TableEnvironment):
@@ -134,7 +138,7 @@ class StreamTableEnvironment(TableEnvironment):
 
         return table_of_changes(self, data_stream, schema, changelog_mode)
 
-    def to_data_stream(self, table: Table, target_data_type: DataType | None = None) -> Any:
+    def to_data_stream(self, table: Table) -> DataStream[Row]:
         """Return the rows of an append-only table as a stream of Rows.
 
         Raises:
@@ -142,12 +146,11 @@ class StreamTableEnvironment(TableEnvironment):
         """
         from penstock.table.table_environment.stream_conversion import stream_of_table
 
-        del target_data_type
         return stream_of_table(self, table)
 
     def to_changelog_stream(
         self, table: Table, target_schema: Schema | None = None, changelog_mode: Any = None
-    ) -> Any:
+    ) -> DataStream[Row]:
         """Return the changes of a table as a stream of Rows with their kinds.
 
         Raises:
@@ -157,7 +160,7 @@ class StreamTableEnvironment(TableEnvironment):
 
         return changes_of_table(self, table, target_schema, changelog_mode)
 
-    def to_append_stream(self, table: Table, type_info: Any) -> Any:
+    def to_append_stream(self, table: Table, type_info: TypeInformation[T]) -> DataStream[T]:
         """Return the rows of an append-only table as a stream of a type.
 
         Raises:
@@ -167,7 +170,9 @@ class StreamTableEnvironment(TableEnvironment):
 
         return appended_stream(self, table, type_info)
 
-    def to_retract_stream(self, table: Table, type_info: Any) -> Any:
+    def to_retract_stream(
+        self, table: Table, type_info: TypeInformation[T]
+    ) -> DataStream[tuple[bool, T]]:
         """Return the changes of a table as pairs: True and a new row, or False and an old one."""
         from penstock.table.table_environment.stream_conversion import retracted_stream
 
