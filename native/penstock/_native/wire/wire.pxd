@@ -38,6 +38,11 @@ cdef extern from "Python.h":
     uint8_t *PyUnicode_1BYTE_DATA(PyObject *text)
 
 
+cdef enum:
+    # A record that outgrows its owner's memory moves once more only beyond this size.
+    LEAST_SCRATCH_BYTES = 1024
+
+
 cdef struct Writer:
     uint8_t *data
     size_t position
@@ -65,7 +70,7 @@ cdef inline int grow(Writer *writer, size_t size) except -1:
         # Only a record still in its owner's memory reaches this point.
         memcpy(writer.scratch, writer.data, writer.position)
     else:
-        capacity = max(needed, 2 * writer.scratch_capacity, <size_t>1024)
+        capacity = max(needed, 2 * writer.scratch_capacity, <size_t>LEAST_SCRATCH_BYTES)
         block = <uint8_t *>malloc(capacity)
         if block == NULL:
             return fail_memory()
