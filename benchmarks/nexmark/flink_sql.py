@@ -65,14 +65,12 @@ SQL = {
         ) M ON A.window_start = M.window_start AND A.window_end = M.window_end
         WHERE A.num >= M.most""",
     "q7": """
-        SELECT B.auction, B.price, B.bidder, B.`dateTime`, B.extra FROM TABLE(
-          TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND)
-        ) B JOIN (
-          SELECT MAX(price) AS most, window_start, window_end FROM TABLE(
+        SELECT B.auction, B.price, B.bidder, B.`dateTime`, B.extra FROM bid B JOIN (
+          SELECT MAX(price) AS most, window_end FROM TABLE(
             TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND)
           ) GROUP BY window_start, window_end
-        ) M ON B.window_start = M.window_start AND B.window_end = M.window_end
-          AND B.price = M.most""",
+        ) M ON B.price = M.most
+        WHERE B.`dateTime` / 10000 = UNIX_TIMESTAMP(CAST(M.window_end AS STRING)) / 10 - 1""",
     "q8": """
         SELECT P.id, P.name, UNIX_TIMESTAMP(CAST(P.window_start AS STRING)) * 1000 FROM (
           SELECT id, name, window_start, window_end FROM TABLE(
