@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from penstock.common import job_listener
 from support.leftovers import MARK
 
 #: Set by pytest for each phase of a test, and by the check for leftovers for all tests.
@@ -58,24 +59,16 @@ def _list(owner: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], Non
     return lambda: (getattr(owner, name), [*getattr(owner, name)]), restore
 
 
-def _restore_submission(before: None) -> None:
-    """Undo what `penstock run -d` in a session changes: its program's environments tell the job."""
-    del before
-    module = sys.modules.get("penstock.datastream.stream_execution_environment")
-    if module is not None and "_start" in vars(module.StreamExecutionEnvironment):
-        del module.StreamExecutionEnvironment._start
-
-
 #: State that commands and programs in this process change, and how to restore it.
 RESTORED: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [
     (environment, _restore_environment),
     (programs, _restore_programs),
-    (lambda: None, _restore_submission),
     (os.getcwd, os.chdir),
     _list(sys, "argv"),
     _list(sys, "path"),
     _list(sys, "meta_path"),
     _attribute(sys, "excepthook"),
+    _list(job_listener, "PROCESS_LISTENERS"),
     (lambda: logging.getLogger("penstock").level, logging.getLogger("penstock").setLevel),
 ]
 

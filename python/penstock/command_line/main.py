@@ -102,11 +102,12 @@ def run(as_json: bool, **given: Any) -> None:
     if chosen == "session" and detached:
         if as_json:
             raise click.UsageError("--json with -d is not possible in a session: PROGRAM runs here")
-        from penstock.command_line.program_commands import tell_jobs_of_session
+        from penstock.command_line.program_commands import SessionJobTeller
+        from penstock.common.job_listener import PROCESS_LISTENERS
 
         configuration[ATTACHED.key] = "false"
         detached = False
-        tell_jobs_of_session(configuration)
+        PROCESS_LISTENERS.append(SessionJobTeller(configuration))
     if detached and program.is_read:
         raise click.UsageError("-d is for a program in a file: standard input stays here")
     check_configuration(configuration)

@@ -16,6 +16,7 @@ from click.shell_completion import get_completion_class
 from penstock.command_line.cluster_client import ClusterClient, UnreachableError, print_json
 from penstock.command_line.flags import FlagCommand
 from penstock.command_line.program_flags import ProgramCommand, program_flags
+from penstock.common.job_listener import JobListener
 from penstock.common.options import rest
 from penstock.common.options.cluster import TARGET
 from penstock.errors import ConfigurationError
@@ -24,6 +25,8 @@ from penstock.rest.run_files import RunningCluster, running_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from penstock.common.job_client import JobClient
 
 START_TIMEOUT_S: Final = 300.0
 MAX_LOG_CHARACTERS: Final = 4000
@@ -142,25 +145,26 @@ def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) 
     raise click.ClickException(f"no job after {START_TIMEOUT_S:.0f} s; the program runs on: {log}")
 
 
-def tell_jobs_of_session(configuration: Mapping[str, str]) -> None:
-    """Print the id and the dashboard of each job that the program sends to its session.
+class SessionJobTeller(JobListener):
+    """Prints the id and the dashboard of each job that the program sends to its session.
 
     Args:
         configuration: The options of the program.
     """
-    from penstock.datastream import StreamExecutionEnvironment
-    from penstock.session.finding import find_by_options
 
-    original = StreamExecutionEnvironment._start
+    def __init__(self, configuration: Mapping[str, str]) -> None:
+        self._configuration = configuration
 
-    def started(env: StreamExecutionEnvironment, *given: Any, **named: Any) -> Any:
-        client = original(env, *given, **named)
-        pid = find_by_options(configuration).pid
+    def on_job_submitted(self, job_client: JobClient | None, error: BaseException | None) -> None:
+        """Print a job that was submitted."""
+        del error
+        if job_client is None:
+            return
+        from penstock.session.finding import find_by_options
+
+        pid = find_by_options(self._configuration).pid
         own = [one.dashboard for one in running_clusters() if one.pid == pid and pid is not None]
-        _tell_job(str(client.get_job_id()), own[0] if own else None)
-        return client
-
-    StreamExecutionEnvironment._start = started  # type: ignore[method-assign,assignment]
+        _tell_job(str(job_client.get_job_id()), own[0] if own else None)
 
 
 def _tell_job(job_id: str, dashboard: str | None) -> None:

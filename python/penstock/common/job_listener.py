@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import WrongArgumentError
 
@@ -44,8 +44,15 @@ class JobListener(ABC):  # noqa: B024 (both methods are optional)
         """
 
 
+#: Listeners of all environments of this process, of the command that runs its program.
+PROCESS_LISTENERS: Final[list[JobListener]] = []
+
+
 class JobListeners:
-    """The listeners of an environment, in the order of their registration."""
+    """The listeners of an environment, in the order of their registration.
+
+    Those of the process are notified behind them, and are no part of them.
+    """
 
     def __init__(self) -> None:
         """Start without listeners."""
@@ -71,12 +78,12 @@ class JobListeners:
 
     def notify_submitted(self, client: JobClient | None, error: BaseException | None) -> None:
         """Call `JobListener.on_job_submitted` of each listener, with the same arguments."""
-        for listener in self._listeners:
+        for listener in (*self._listeners, *PROCESS_LISTENERS):
             listener.on_job_submitted(client, error)
 
     def notify_executed(
         self, result: JobExecutionResult | None, error: BaseException | None
     ) -> None:
         """Call `JobListener.on_job_executed` of each listener, with the same arguments."""
-        for listener in self._listeners:
+        for listener in (*self._listeners, *PROCESS_LISTENERS):
             listener.on_job_executed(result, error)
