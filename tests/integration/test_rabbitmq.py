@@ -4,6 +4,7 @@ The tests are skipped without the package.  They share one broker, as its start 
 has queues of its own.
 """
 
+import contextlib
 import os
 import queue
 import socket
@@ -371,22 +372,29 @@ def test_a_savepoint_knows_what_the_broker_may_send_again(broker, client, tmp_pa
     client.channel.queue_delete("savepoint")
 
 
+@pytest.fixture
+def own_broker(tmp_path):
+    """Start a broker that a test may kill: a broker that does not start again fails one test."""
+    with contextlib.closing(RabbitMQ(tmp_path)) as found:
+        yield found
+
+
 @pytest.mark.slow
-def test_a_broker_that_is_killed_and_started_again(broker):
-    first = Client(broker)
+def test_a_broker_that_is_killed_and_started_again(own_broker):
+    first = Client(own_broker)
     first.declare("in")
     first.declare("out")
     env = environment(**OFTEN)
-    config = builder(broker).build()
+    config = builder(own_broker).build()
     stream = env.add_source(RMQSource(config, "in", True, TEXT))
     stream.add_sink(RMQSink(config, "out", TEXT))
     job = env.execute_async()
     first.publish("in", ["before"], ["1"])
     assert first.take("out", 1) == [("before", None)]
     first.close()
-    broker.stop()
-    broker.start()
-    second = Client(broker)
+    own_broker.stop()
+    own_broker.start()
+    second = Client(own_broker)
     # A killed node may forget a queue that it had just declared.
     second.declare("in")
     second.declare("out")

@@ -44,6 +44,7 @@ from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters
 from pyarrow import dataset
 from support.elasticsearch import ElasticNode
+from support.patience import PATIENCE_S
 from support.sink_scenarios import after_a_failure, once_at_another_parallelism, texts
 
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
@@ -254,7 +255,7 @@ class Mqtt:
     def read(self):
         # The broker forwards acknowledged messages before it forwards later ones.
         self.client.publish("open/ns", ["end"])
-        assert self.client.has("end", 30)
+        assert self.client.has("end", PATIENCE_S)
         return [int(payload) for _, payload, _ in self.client.received[:-1]]
 
     def close(self):

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pandas")
+from support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
@@ -71,4 +72,4 @@ def test_arrow_finds_pandas_when_it_is_imported(check):
     program = (
         "import sys\nfrom penstock.taskexecutor.worker import lazy_pandas\nlazy_pandas.install()\n"
     ) + textwrap.dedent(CHECKS[check])
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_S)
