@@ -133,8 +133,20 @@ def test_metrics_are_named_by_patterns_and_by_ids_of_the_rest_interface(watched)
     assert chosen("1.numRecordsIn") == {(1, "numRecordsIn")}
     listed = json.loads(penstock("metrics", "--json", "--list", job_id))
     assert {"vertex": "Add one", "id": "numRecordsIn"} in listed
-    wrong = penstock("metrics", job_id, "numRecordIn", code=1)
-    assert "no metric 'numRecordIn'; did you mean 'numRecordsIn'?" in wrong
+    assert {"vertex": None, "id": "numRestarts"} in listed
+    of_job = json.loads(penstock("metrics", "--json", job_id, "numRestart*"))
+    assert of_job == [{"vertex": None, "subtask": None, "id": "numRestarts", "value": "0"}]
+    wrong = penstock("metrics", job_id, "numRecordsIn", "numRecordIn", code=1)
+    assert "no metric 'numRecordIn'; did you mean 'numRecordsIn'?\n" in wrong
+    assert "no metric 'zzz*'; --list shows all names" in penstock("metrics", job_id, "zzz*", code=1)
+
+
+def test_an_empty_name_is_no_job(watched):
+    """An unset variable of a shell must not stop the only job."""
+    _, client, job_id = watched
+    for command in ("metrics", "status", "stop"):
+        assert "JOB is empty: expected an id" in penstock(command, "", code=2)
+    assert client.get(f"/jobs/{job_id}")["state"] == "RUNNING"
 
 
 @pytest.mark.parametrize("watched", ["1 h"], indirect=True)

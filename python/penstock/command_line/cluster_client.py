@@ -238,7 +238,10 @@ def find_job(found: list[ClusterClient], given: str) -> tuple[ClusterClient, dic
 
     Raises:
         ClickException: No job matches, or several do.
+        UsageError: The text is empty, as that of an unset variable of a shell.
     """
+    if not given:
+        raise click.UsageError("JOB is empty: expected an id, the beginning of one, or a name")
     jobs = [(client, job) for client, its_jobs in all_jobs(found) for job in its_jobs]
     named = [match for match in jobs if match[1]["name"] == given]
     going_on = [match for match in named if match[1]["state"] not in ENDED]

@@ -44,7 +44,7 @@ def metrics(
 ) -> None:
     """Show rates of JOB and the names of its metrics, or the metrics NAMES.
 
-    Rates are by vertex, metrics by subtask.
+    Rates are by vertex, metrics by subtask; those of the whole job have neither.
     A name may be a pattern, such as 'numRecords*', and may begin with the number of a subtask:
     0.numRecordsIn, as in the REST interface.
     """
@@ -64,10 +64,12 @@ def metrics(
         row |= {name: _rounded(by_name.get(name), "sum") for name in _RATES}
         row |= {name: _rounded(by_name.get(name), "max") for name in _SHARES}
         rows.append({**row, "names": [one["id"] for one in client.ask(where)]})
-    tell(as_json, rows, _rates_of(rows))
+    known = {name for row in rows for name in row["names"]}
+    known.update(one["id"] for one in client.ask(f"{path}/metrics"))
+    tell(as_json, rows, _rates_of(rows, known))
 
 
-def _rates_of(rows: Sequence[Mapping[str, Any]]) -> str:
+def _rates_of(rows: Sequence[Mapping[str, Any]], known: Collection[str]) -> str:
     """Return the rates of vertices and the names of metrics; a line has 80 columns at most."""
     names = ("vertex", "parallelism", *_RATES, *_SHARES)
     titles = ("vertex", "tasks", "in/s", "out/s", "bytes in/s", "busy", "pressed", "idle")
@@ -81,7 +83,7 @@ def _rates_of(rows: Sequence[Mapping[str, Any]]) -> str:
         "Times are ms per second, of the subtask with the most; pressed: back pressured.\n\n"
         "Names of metrics; add some to the command to see their values:\n"
         + textwrap.fill(
-            ", ".join(_short_names({name for row in rows for name in row["names"]})),
+            ", ".join(_short_names(known)),
             _WIDTH,
             break_long_words=False,
             break_on_hyphens=False,
@@ -119,27 +121,31 @@ def _show_chosen(
     values: list[dict[str, Any]] = []
     chosen_by: set[str] = set()
     known: set[str] = set()
-    for vertex in vertices:
-        for index in range(vertex["parallelism"]):
-            where = f"{path}/vertices/{vertex['id']}/subtasks/{index}/metrics"
-            ids = sorted(one["id"] for one in client.ask(where))
-            known.update(ids)
-            chosen = []
-            for name in ids:
-                by = {p for p in patterns if _fits(p, name, index)}
-                chosen_by |= by
-                chosen += [name] if by else []
-            about = {"vertex": vertex["name"], "subtask": index}
-            found = [{"id": name} for name in chosen] if lists else _values(client, where, chosen)
-            values += [{**about, **one} for one in found]
+    owners: list[tuple[str | None, int | None, str]] = [(None, None, f"{path}/metrics")]
+    owners += [
+        (vertex["name"], index, f"{path}/vertices/{vertex['id']}/subtasks/{index}/metrics")
+        for vertex in vertices
+        for index in range(vertex["parallelism"])
+    ]
+    for vertex, subtask, where in owners:
+        ids = sorted(one["id"] for one in client.ask(where))
+        known.update(ids)
+        chosen = []
+        for name in ids:
+            by = {p for p in patterns if _fits(p, name, subtask)}
+            chosen_by |= by
+            chosen += [name] if by else []
+        about = {"vertex": vertex, "subtask": subtask}
+        found = [{"id": name} for name in chosen] if lists else _values(client, where, chosen)
+        values += [{**about, **one} for one in found]
     for pattern in patterns:
         if pattern not in chosen_by:
             hint = nearest_hint(pattern, known)
             raise click.ClickException(
-                f"the job has no metric {pattern!r}{hint}; --list shows all names"
+                f"the job has no metric {pattern!r}{hint or '; --list shows all names'}"
             )
     if lists:
-        rows = sorted({(value["vertex"], value["id"]) for value in values})
+        rows = list(dict.fromkeys((value["vertex"], value["id"]) for value in values))
         listed = [{"vertex": vertex, "id": name} for vertex, name in rows]
         tell(as_json, listed, table_of(("vertex", "id"), rows))
         return
@@ -155,9 +161,15 @@ def _values(client: ClusterClient, where: str, names: Sequence[str]) -> list[dic
     return found
 
 
-def _fits(pattern: str, name: str, subtask: int) -> bool:
-    """Return whether a pattern matches a metric of a subtask; names may contain brackets."""
-    named = (name, f"{subtask}.{name}")
+def _fits(pattern: str, name: str, subtask: int | None) -> bool:
+    """Return whether a pattern matches a metric; names may contain brackets.
+
+    Args:
+        pattern: A name or a pattern, of the metric or of its id in the REST interface.
+        name: The metric.
+        subtask: The subtask that has it; None if the job has it.
+    """
+    named = (name,) if subtask is None else (name, f"{subtask}.{name}")
     return pattern in named or any(fnmatch.fnmatchcase(each, pattern) for each in named)
 
 

@@ -36,11 +36,17 @@ class SubtaskMetrics:
     operators: Mapping[str, MetricValues]
 
     def flat(self) -> dict[str, GaugeValue]:
-        """Return all values by name: those of an operator start with its name, as in Flink."""
+        """Return all values by name: those of an operator start with its name, as in Flink.
+
+        A comma in the name of a user's metric becomes an underscore: it separates names in
+        requests.
+        """
         values = self.task.flat()
         for operator, metrics in self.operators.items():
             scope = rest_name(operator)
-            values |= {f"{scope}.{name}": value for name, value in metrics.flat().items()}
+            values |= {
+                f"{scope}.{name.replace(',', '_')}": value for name, value in metrics.flat().items()
+            }
         return values
 
 

@@ -31,11 +31,12 @@ def test_late_words_of_an_older_attempt_are_dropped():
 
 def test_names_of_operators_come_first_and_have_no_separators():
     store = MetricStore()
-    operators = {"Sink: Print to Std. Out": MetricValues(gauges={"level": 1})}
+    operators = {"Sink: Print to Std. Out": MetricValues(gauges={"level": 1, "a,b c": 2})}
     report(store, 0, 0, 5, operators)
     assert store.subtasks(JOB, VERTEX)[0].flat() == {
         "numRecordsIn": 5,
         "Sink__Print_to_Std__Out.level": 1,
+        "Sink__Print_to_Std__Out.a_b c": 2,
     }
 
 
