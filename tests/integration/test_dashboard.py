@@ -283,6 +283,11 @@ TABLE_OF_VERTICES = """() => {
 }"""
 
 
+HIDDEN_COLUMNS = """() => [...document.querySelectorAll(".scroll")]
+  .filter((place) => place.scrollWidth > place.clientWidth)
+  .map((place) => place.getAttribute("aria-label"))"""
+
+
 TABLE_OF_SUBTASKS = """() => {
   const place = document.querySelector(".scroll[aria-label=Subtasks]");
   return place.scrollWidth - place.clientWidth;
@@ -309,8 +314,8 @@ def test_the_table_of_subtasks_fits(size, browser, watched):
 def test_on_every_screen(size, scheme, browser, watched):
     """No element exceeds the page, and the page is dark if the system is.
 
-    The table of vertices shows all its columns, on a phone as a card of each vertex; nowhere does a
-    long name take more than two lines of it.
+    Tables show all their columns, on a phone as a card of each row; nowhere does a long name take
+    more than two lines of the table of vertices.
     """
     client, job_id = watched
     page = Page(browser, client, size, scheme).open(f"/jobs/{job_id}")
@@ -322,6 +327,10 @@ def test_on_every_screen(size, scheme, browser, watched):
         page.go(f"/jobs/{job_id}/{where}")
         page.sees("Records from sources")
         assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
+        assert page.page.evaluate(HIDDEN_COLUMNS) == [], where
+    page.go("/")
+    page.sees("Running jobs", "h2")
+    assert page.page.evaluate(HIDDEN_COLUMNS) == []
     background = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     assert (page.page.evaluate(background) < 64) == (scheme == "dark")
     page.page.get_by_role("button", name="Dark or light").click()

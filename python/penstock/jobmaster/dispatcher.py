@@ -461,6 +461,7 @@ class Dispatcher:
         error = TaskExecutorLostError(f"{executor} is lost: {reason}")
         if not self._stopping:
             logger.warning("%s", error)
+            self._logs.worker_lost(executor_id, str(error))
         self._heartbeats.forget(executor_id)
         self._metrics.worker_lost(executor_id)
         self._inspections.worker_lost(executor_id)

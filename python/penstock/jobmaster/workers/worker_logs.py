@@ -61,6 +61,11 @@ class WorkerLogs:
             with self._lock:
                 self._dropped += len(message.entries) + message.dropped
 
+    def worker_lost(self, executor_id: str, message: str) -> None:
+        """Add a line to the log of a lost worker: how it ended, and what its host knows of it."""
+        record = logging.LogRecord(__name__, logging.ERROR, "", 0, message, None, None)
+        self._tails.of(executor_id).append(self._tail_format.format(record), record.created)
+
     def close(self) -> None:
         """Handle the queued records, and end the thread."""
         with self._lock:

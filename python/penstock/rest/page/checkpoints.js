@@ -36,7 +36,7 @@ export function checkpoints({ route, data }, plan) {
       ["Location or failure", (one) => one.failure_message
         ? h("span", { class: "bad" }, one.failure_message)
         : h("code", {}, one.external_path ?? "")],
-    ], history, { key: (one) => one.id, caption: "Checkpoints", empty: "No checkpoint yet.",
+    ], history, { key: (one) => one.id, caption: "Checkpoints", cards: true, empty: "No checkpoint yet.",
       attributes: (one) => ({ class: String(one.id) === chosen ? "chosen" : null }) }),
     chosen && details(data, plan, at, chosen, vertex));
 }
@@ -64,13 +64,13 @@ function details(data, plan, at, chosen, vertex) {
     h("h2", {}, `Checkpoint ${found.id}`),
     found.failure_message && h("p", { class: "bad" }, found.failure_message),
     table([
-      ["Vertex", ([id]) => h("a", { href: `${at}/${chosen}/${id}` }, names.get(id) ?? id)],
+      ["Vertex", ([id]) => h("a", { href: `${at}/${chosen}/${id}` }, names.get(id) ?? id), "name"],
       ["Acknowledged", ([, one]) => `${one.num_acknowledged_subtasks} of ${one.num_subtasks}`, "number"],
       ["Last acknowledged", ([, one]) => time(one.latest_ack_timestamp)],
       ["Duration", ([, one]) => duration(one.end_to_end_duration), "number"],
       ["Written", ([, one]) => bytes(one.checkpointed_size), "number"],
       ["State size", ([, one]) => bytes(one.state_size), "number"],
-    ], rows, { key: ([id]) => id, caption: "Vertices of the checkpoint",
+    ], rows, { key: ([id]) => id, caption: "Vertices of the checkpoint", cards: true,
       attributes: ([id]) => ({ class: id === vertex ? "chosen" : null }) }),
     vertex && subtasks(data.subtasks, names.get(vertex) ?? vertex));
 }
@@ -92,5 +92,5 @@ function subtasks(found, name) {
       ["Written", done((one) => bytes(one.checkpointed_size)), "number"],
       ["In flight", done((one) => bytes(one.alignment.persisted)), "number"],
       ["Unaligned", done((one) => one.unaligned_checkpoint ? "yes" : "no")],
-    ], found.subtasks, { key: (one) => one.index, caption: `Subtasks of ${name}` }));
+    ], found.subtasks, { key: (one) => one.index, caption: `Subtasks of ${name}`, cards: true }));
 }

@@ -212,7 +212,8 @@ function configuration({ config, options }) {
   if (!config || !options) return h("p", { class: "empty" }, "Loading …");
   const { "user-config": user, ...execution } = config["execution-config"];
   const pairs = (found) => table([["Option", ([key]) => h("code", {}, key)],
-    ["Value", ([, value]) => String(value)]], found, { key: ([key]) => key, caption: "Options" });
+    ["Value", ([, value]) => String(value), "value"]],
+    found, { key: ([key]) => key, caption: "Options", cards: true });
   return h("div", {},
     h("h2", {}, "Execution"), pairs(Object.entries(execution)),
     h("h2", {}, "Parameters of the job"), pairs(Object.entries(user)),

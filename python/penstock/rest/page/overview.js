@@ -26,14 +26,14 @@ export function overview({ live, config }) {
 
 function jobTable(jobs, caption, empty) {
   return table([
-    ["Name", (job) => h("a", { href: `#/jobs/${job.jid}` }, job.name)],
+    ["Name", (job) => h("a", { href: `#/jobs/${job.jid}` }, job.name), "name"],
     ["State", (job) => badge(job.state)],
     ["Started", (job) => time(job["start-time"])],
     ["Ended", (job) => time(job["end-time"])],
     ["Duration", (job) => duration(job.duration), "number"],
     ["Tasks", tasks],
     ["Id", (job) => h("code", {}, job.jid)],
-  ], jobs, { key: (job) => job.jid, caption, empty });
+  ], jobs, { key: (job) => job.jid, caption, cards: true, empty });
 }
 
 function tasks(job) {

@@ -109,8 +109,8 @@ function process(state) {
   }
   if (route.tab === "config") {
     if (!data.options) return h("p", { class: "empty" }, "Loading …");
-    return table([["Option", (one) => h("code", {}, one.key)], ["Value", (one) => one.value]],
-      data.options, { key: (one) => one.key, caption: "Options" });
+    return table([["Option", (one) => h("code", {}, one.key)], ["Value", (one) => one.value, "value"]],
+      data.options, { key: (one) => one.key, caption: "Options", cards: true });
   }
   return table([["Metric", (one) => h("code", {}, one.id)], ["Value", (one) => exact(one.value), "number"]],
     state.values, { key: (one) => one.id, caption: "Metrics", cards: true, empty: "No values yet." });
