@@ -25,14 +25,15 @@ from penstock.taskexecutor.operators.relational.batches import (
     column_of_values,
     rows_of,
 )
-from penstock.taskexecutor.operators.relational.joins.inner_join import keys_of, plain_rows
+from penstock.taskexecutor.operators.relational.joins.inner_join import plain_rows
 from penstock.taskexecutor.operators.relational.joins.join_pairs import NumberedRows
+from penstock.taskexecutor.operators.relational.joins.key_numbers import KeyNumbers
 from penstock.taskexecutor.operators.relational.joins.stored_rows import (
     RowBlock,
     RowsOfKeys,
     StoredRows,
 )
-from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
+from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
@@ -80,24 +81,21 @@ class ColumnSides:
             for schema, each in zip(schemas, keys, strict=True)
             for key in each
         ]
-        self.has_texts = not are_groupable(kinds)
+        self._names = KeyNumbers(context, kinds, len(keys[0]))
         self._max_parallelism = context.environment.max_parallelism
         self._tables = tables
         self._inputs = inputs
         self._keys = keys
         self._stored = tuple(StoredRows(schema) for schema in schemas)
         self._rows_of = (RowsOfKeys(), RowsOfKeys())
-        self._numbers: dict[Any, int] = {}
         #: By side: the number of rows that keyed state has, and by key group its key and blocks.
         self._saved = [0, 0]
         self._blocks: tuple[dict[int, tuple[str, list[Any]]], ...] = ({}, {})
         context.metric_group().gauge("numRowsInBlocks", lambda: sum(map(len, self._stored)))
 
-    def names(self, keys: list[object]) -> Integers:
-        """Return the numbers of some keys, which differ, as a numpy array."""
-        numbers = self._numbers
-        found = [numbers.setdefault(key, len(numbers)) for key in keys]
-        return np.array(found, np.int64)
+    def named(self, side: int, batch: pa.RecordBatch) -> tuple[Groups, Integers]:
+        """Return the groups of a batch by key, and the numbers of their keys; see `Sides`."""
+        return self._names.of(batch, self._keys[side])
 
     def partners(self, side: int, names: Integers) -> Partners:
         """Return the rows of a side that have some keys; see `Sides`."""
@@ -113,8 +111,7 @@ class ColumnSides:
         """Take the rows out of keyed state, which may have the layout of `KeyedSides`."""
         for side, table in enumerate(self._tables):
             for batch in taken_batches(table, self._inputs[side], self._stored[side].schema):
-                groups, keys = keys_of(batch, self._keys[side], has_texts=self.has_texts)
-                self.keep(side, batch, groups, self.names(keys))
+                self.keep(side, batch, *self.named(side, batch))
 
     def save(self) -> None:
         """Add the new rows to keyed state, which takes part in the next snapshot."""

@@ -52,11 +52,8 @@ class Partners(Protocol):
 class Sides(Protocol[N]):
     """The rows of both sides by key."""
 
-    #: Whether keys are their texts; else they are values.
-    has_texts: bool
-
-    def names(self, keys: list[object]) -> N:
-        """Return the names that the sides have for some distinct keys."""
+    def named(self, side: int, batch: pa.RecordBatch) -> tuple[Groups, N]:
+        """Return the groups of a side's batch by key, and the names of their distinct keys."""
 
     def partners(self, side: int, names: N) -> Partners:
         """Return the rows of a side that have some keys, given their names."""
@@ -104,8 +101,7 @@ class InnerJoin:
         if not batch.num_rows:
             return
         self.batches += 1
-        groups, keys = keys_of(batch, self._keys[side], has_texts=self._sides.has_texts)
-        names = self._sides.names(keys)
+        groups, names = self._sides.named(side, batch)
         self._sides.keep(side, batch, groups, names)
         partners = self._sides.partners(1 - side, names)
         counts = partners.counts
@@ -120,16 +116,27 @@ class InnerJoin:
 class KeyedSides:
     """The rows of both sides in keyed state: by the text of a key, a list in order of arrival."""
 
-    has_texts = True
+    def __init__(
+        self,
+        sides: tuple[KeyedRows, ...],
+        widths: tuple[int, ...],
+        keys: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> None:
+        """Wrap the state of both sides.
 
-    def __init__(self, sides: tuple[KeyedRows, ...], widths: tuple[int, ...]) -> None:
-        """Wrap the state of both sides, given the number of their columns."""
+        Args:
+            sides: The state.
+            widths: By side, the number of its columns.
+            keys: By side, the positions of the columns of the key.
+        """
         self._sides = sides
         self._widths = widths
+        self._keys = keys
 
-    def names(self, keys: list[object]) -> list[str]:
-        """Return the keys, which are texts."""
-        return cast("list[str]", keys)
+    def named(self, side: int, batch: pa.RecordBatch) -> tuple[Groups, list[str]]:
+        """Return the groups of a batch, and the texts of their keys; see `Sides`."""
+        groups, texts = keys_of(batch, self._keys[side], has_texts=True)
+        return groups, cast("list[str]", texts)
 
     def partners(self, side: int, names: list[str]) -> Partners:
         """Return the rows of a side that have some keys; see `Sides`."""
@@ -178,7 +185,8 @@ def keys_of(
     columns = [batch.column(key) for key in keys]
     if batch.num_rows >= LEAST_ROWS and are_groupable([column.type for column in columns]):
         groups = numbered(columns)
-        return groups, _keys(batch.take(pa.array(groups.firsts)), keys, has_texts=has_texts)
+        firsts = batch.select(list(keys)).take(pa.array(groups.firsts))
+        return groups, _keys(firsts, range(len(keys)), has_texts=has_texts)
     numbers: dict[object, int] = {}
     found = _keys(batch, keys, has_texts=has_texts)
     codes = [numbers.setdefault(key, len(numbers)) for key in found]
@@ -192,19 +200,20 @@ def _keys(batch: pa.RecordBatch, keys: Sequence[int], *, has_texts: bool) -> lis
         return values_of(batch.column(keys[0]))
     columns = [batch.column(key) for key in keys]
     if all(pa.types.is_signed_integer(column.type) for column in columns):
-        return _packed(columns)
+        integers = packed(columns)
+        found: list[bytes] = integers.view(f"V{integers.strides[0]}").ravel().tolist()
+        return found
     return selected_rows(batch, keys)
 
 
-def _packed(columns: list[pa.Array]) -> list[bytes]:
-    """Return the integers of each row as bytes, which take half of the memory of a tuple."""
-    packed = np.zeros((len(columns[0]), len(columns) + 1), np.int64)
+def packed(columns: list[pa.Array]) -> Integers:
+    """Return the integers of each row, and one that differs for other places of NULLs."""
+    found = np.zeros((len(columns[0]), len(columns) + 1), np.int64)
     for place, column in enumerate(columns):
-        packed[:, place] = numpy_values(column.cast(pa.int64()).fill_null(0))
+        found[:, place] = numpy_values(column.cast(pa.int64()).fill_null(0))
         if column.null_count:
             # The last number tells NULL from 0.
-            packed[:, -1] += numpy_values(column.is_null()).astype(int) << place
-    found: list[bytes] = packed.view(f"V{packed.itemsize * packed.shape[1]}").ravel().tolist()
+            found[:, -1] += numpy_values(column.is_null()).astype(int) << place
     return found
 
 

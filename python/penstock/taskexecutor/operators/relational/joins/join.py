@@ -117,7 +117,7 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
             # A database may have more rows than fit into memory.
             if all(table.store is None for table in self.tables):
                 self.columns = ColumnSides(context, self.tables, self.schemas, inputs, keys)
-            sides = self.columns or KeyedSides(self.sides, self.widths)
+            sides = self.columns or KeyedSides(self.sides, self.widths, keys)
             self.inner = InnerJoin(context, self.pairs, sides, keys, equates_nulls=equates_nulls)
 
     def open(self) -> None:

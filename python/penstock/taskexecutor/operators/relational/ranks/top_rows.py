@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import chain, count, islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from penstock.taskexecutor.operators.relational.joins.column_sides import (
     parts_by_key_group,
     taken_batches,
 )
-from penstock.taskexecutor.operators.relational.joins.inner_join import keys_of
+from penstock.taskexecutor.operators.relational.joins.key_numbers import KeyNumbers
 from penstock.taskexecutor.operators.relational.joins.stored_rows import RowBlock, StoredRows
 
 if TYPE_CHECKING:
@@ -165,7 +164,9 @@ class TopRows:
         self._schema = arrow_schema(columns, has_kinds=False)
         self._keys = keys
         self._stored = StoredRows(self._schema)
-        self._numbers: defaultdict[Any, int] = defaultdict(count().__next__)
+        self._numbers = KeyNumbers(
+            context, [self._schema.field(key).type for key in keys], len(keys)
+        )
         #: By the number of a key: the numbers of its rows in order, and -1 behind them.
         self._rows = np.full((64, most), -1, np.int64)
         self._sizes = np.zeros(64, np.int64)
@@ -179,10 +180,8 @@ class TopRows:
 
     def find(self, batch: pa.RecordBatch) -> Tops:
         """Return the first rows of the keys of a batch."""
-        groups, keys = keys_of(batch, self._keys, has_texts=False)
-        numbers = self._numbers
-        found = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
-        missing = len(numbers) - len(self._sizes)
+        groups, found = self._numbers.of(batch, self._keys)
+        missing = len(self._numbers) - len(self._sizes)
         if missing > 0:
             missing = max(missing, len(self._sizes) // 2)
             self._sizes = np.concatenate((self._sizes, np.zeros(missing, np.int64)))

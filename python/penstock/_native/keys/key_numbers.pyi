@@ -1,0 +1,9 @@
+from typing import final
+
+from penstock.columns.array_types import Integers
+
+@final
+class KeyNumbers:
+    def __new__(cls, width: int) -> KeyNumbers: ...
+    def __len__(self) -> int: ...
+    def number(self, keys: Integers, codes: Integers, numbers: Integers) -> int: ...
