@@ -205,7 +205,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
             else:
                 if not self._commit_lsn:
                     # Earlier commits contained nothing for this table.
-                    self._advance(split, message.wal_end)
+                    split.advance(message.wal_end)
                 if message.wants_reply:
                     self._next_confirm_s = 0.0
         return _STEP
@@ -230,7 +230,7 @@ class TableReader(SingleSplitReader["TableSplit"]):
                     split.commit_lsn, split.emitted = message.commit_lsn, 0
             case decoding.Commit():
                 self._commit_lsn = 0
-                self._advance(split, message.end_lsn)
+                split.advance(message.end_lsn)
             case decoding.Truncate():
                 if any(map(self._rows.is_of_table, message.relation_ids)):
                     logger.warning(
@@ -239,10 +239,6 @@ class TableReader(SingleSplitReader["TableSplit"]):
                     )
             case (int() as number, decoding.Relation() as relation):
                 self._rows.relate(number, relation)
-
-    def _advance(self, split: TableSplit, lsn: int) -> None:
-        if split.lsn is None or lsn > split.lsn:
-            split.lsn, split.commit_lsn, split.emitted = lsn, 0, 0
 
     def _emit(self, change: decoding.Change, split: TableSplit, output: ReaderOutput) -> None:
         to_split = output.create_output_for_split("table")
