@@ -67,6 +67,24 @@ if TYPE_CHECKING:
         AssignerWithPeriodicWatermarksWrapper,
         WatermarkStrategy,
     )
+    from penstock.formats.avro import (
+        AvroRowDeserializationSchema as AvroRowDeserializationSchema,
+    )
+    from penstock.formats.avro import (
+        AvroRowSerializationSchema as AvroRowSerializationSchema,
+    )
+    from penstock.formats.csv import (
+        CsvRowDeserializationSchema as CsvRowDeserializationSchema,
+    )
+    from penstock.formats.csv import (
+        CsvRowSerializationSchema as CsvRowSerializationSchema,
+    )
+    from penstock.formats.json import (
+        JsonRowDeserializationSchema as JsonRowDeserializationSchema,
+    )
+    from penstock.formats.json import (
+        JsonRowSerializationSchema as JsonRowSerializationSchema,
+    )
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.common.calls.missing_methods import SnakeCaseHints
 from penstock.common.time import Duration, Time
@@ -12,7 +12,7 @@ from penstock.common.typeinfo import TypeInformation as TypeInformation
 from penstock.datastream import async_retry_strategies as async_retry_strategies
 from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from penstock.datastream.data_stream.stream import DataStream
-from penstock.datastream.data_stream.type_arguments import TypeArgument, type_argument
+from penstock.datastream.data_stream.type_arguments import TypeArgument, Undeclared, type_argument
 from penstock.datastream.functions.asynchronous import (
     AsyncFunction,
     AsyncFunctionDescriptor,
@@ -23,6 +23,7 @@ from penstock.graph import operators
 from penstock.graph.transformations import OneInputTransformation
 
 if TYPE_CHECKING:
+    from penstock.datastream.data_stream.type_arguments import RESULT, Declared
     from penstock.datastream.data_stream.typed_functions import AsyncInvokes
     from penstock.datastream.functions.asynchronous import AsyncFunctionDescriptor as _Descriptor
 
@@ -37,14 +38,34 @@ _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
 class AsyncDataStream(metaclass=SnakeCaseHints):
     """Constructors of asynchronous operators."""
 
+    @overload
     @staticmethod
     def unordered_wait(
         data_stream: DataStream[T],
         async_function: AsyncInvokes[T, OUT],
         timeout: Duration | Time,
         capacity: int = 100,
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    @staticmethod
+    def unordered_wait(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, object],
+        timeout: Duration | Time,
+        capacity: int = 100,
+        output_type: Declared[RESULT] = None,
+    ) -> DataStream[RESULT]: ...
+
+    @staticmethod
+    def unordered_wait(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, Any],
+        timeout: Duration | Time,
+        capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[OUT]:
+    ) -> DataStream[Any]:
         """Call a function for each record and emit results as they arrive.
 
         Results never cross a watermark.
@@ -65,6 +86,7 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
             data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _UNORDERED
         )
 
+    @overload
     @staticmethod
     def unordered_wait_with_retry(
         data_stream: DataStream[T],
@@ -72,8 +94,29 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
         timeout: Duration | Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, object],
+        timeout: Duration | Time,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: Declared[RESULT] = None,
+    ) -> DataStream[RESULT]: ...
+
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, Any],
+        timeout: Duration | Time,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[OUT]:
+    ) -> DataStream[Any]:
         """Do the same as `unordered_wait` with retries; the timeout includes all of them."""
         _check_retry(timeout, async_retry_strategy)
         return _wait(
@@ -86,19 +129,40 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
             _UNORDERED,
         )
 
+    @overload
     @staticmethod
     def ordered_wait(
         data_stream: DataStream[T],
         async_function: AsyncInvokes[T, OUT],
         timeout: Duration | Time,
         capacity: int = 100,
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, object],
+        timeout: Duration | Time,
+        capacity: int = 100,
+        output_type: Declared[RESULT] = None,
+    ) -> DataStream[RESULT]: ...
+
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, Any],
+        timeout: Duration | Time,
+        capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[OUT]:
+    ) -> DataStream[Any]:
         """Emit results in the order of their records; see `unordered_wait`."""
         return _wait(
             data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _ORDERED
         )
 
+    @overload
     @staticmethod
     def ordered_wait_with_retry(
         data_stream: DataStream[T],
@@ -106,8 +170,29 @@ class AsyncDataStream(metaclass=SnakeCaseHints):
         timeout: Duration | Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
+        output_type: Undeclared = None,
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    @staticmethod
+    def ordered_wait_with_retry(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, object],
+        timeout: Duration | Time,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: Declared[RESULT] = None,
+    ) -> DataStream[RESULT]: ...
+
+    @staticmethod
+    def ordered_wait_with_retry(
+        data_stream: DataStream[T],
+        async_function: AsyncInvokes[T, Any],
+        timeout: Duration | Time,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
         output_type: TypeArgument = None,
-    ) -> DataStream[OUT]:
+    ) -> DataStream[Any]:
         """Do the same as `ordered_wait` with retries; the timeout includes all of them."""
         _check_retry(timeout, async_retry_strategy)
         return _wait(

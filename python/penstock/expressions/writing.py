@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, overload
 
 from penstock.errors import InvalidProgramError
 from penstock.expressions import nodes as n
-from penstock.expressions.expression import Expression, as_node
+from penstock.expressions.expression import VALUE, Expression, as_node
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.common.types import Row
 
     #: The values of an expression; any if nothing tells.
-    VALUE = TypeVar("VALUE", default=Any)
+    OTHER = TypeVar("OTHER", default=Any)
 
 #: The record itself: the first argument of the function.
 element: Final = Expression(n.Argument(0))
@@ -31,7 +31,7 @@ def argument(index: int) -> Expression:
     return Expression(n.Argument(index))
 
 
-def field(key: int | str, type_info: TypeInformation[VALUE] | None = None) -> Expression[VALUE]:
+def field(key: int | str, type_info: TypeInformation[OTHER] | None = None) -> Expression[OTHER]:
     """Return a field of the record.
 
     Args:
@@ -42,7 +42,7 @@ def field(key: int | str, type_info: TypeInformation[VALUE] | None = None) -> Ex
     return element.field(key, type_info)
 
 
-def lit(value: VALUE) -> Expression[VALUE]:
+def lit(value: OTHER) -> Expression[OTHER]:
     """Return a constant: a number, text, bytes, boolean, date, time, member of an enum or None."""
     return Expression(as_node(value))
 
@@ -81,13 +81,13 @@ def greatest(*values: Any) -> Expression:
     return _one_of("greatest", values)
 
 
-def when(condition: Any) -> Then:
+def when(condition: Any) -> Then[NoReturn]:
     """Start a choice: ``when(condition).then(value).otherwise(other)``."""
     return Then((), as_node(condition))
 
 
-class Then:
-    """A condition without its value."""
+class Then(Generic[VALUE]):
+    """A condition without its value, and the values of the conditions before it."""
 
     __slots__ = ("_branches", "_condition")
 
@@ -96,12 +96,18 @@ class Then:
         self._branches = branches
         self._condition = condition
 
-    def then(self, value: Any) -> When:
+    @overload
+    def then(self, value: Expression[OTHER]) -> When[VALUE | OTHER]: ...
+
+    @overload
+    def then(self, value: OTHER) -> When[VALUE | OTHER]: ...
+
+    def then(self, value: Any) -> When[Any]:
         """Set the value for the condition."""
         return When((*self._branches, (self._condition, as_node(value))))
 
 
-class When(Expression):
+class When(Expression[VALUE | None]):
     """A choice, which is None if no condition holds."""
 
     __slots__ = ("_branches",)
@@ -111,9 +117,15 @@ class When(Expression):
         super().__init__(n.When(branches, n.Literal(None)))
         self._branches = branches
 
-    def when(self, condition: Any) -> Then:
+    def when(self, condition: Any) -> Then[VALUE]:
         """Add a condition, tested if none before it holds."""
         return Then(self._branches, as_node(condition))
+
+    @overload
+    def otherwise(self, value: Expression[OTHER]) -> Expression[VALUE | OTHER]: ...
+
+    @overload
+    def otherwise(self, value: OTHER) -> Expression[VALUE | OTHER]: ...
 
     def otherwise(self, value: Any) -> Expression:
         """Set the value for the case that no condition holds."""

@@ -235,8 +235,15 @@ DECLARED = """
     from typing import Any
 
     from penstock.aggregates import count
-    from penstock.common import Duration, Time, Types, WatermarkStrategy
+    from penstock.common import (
+        Duration,
+        JsonRowDeserializationSchema,
+        Time,
+        Types,
+        WatermarkStrategy,
+    )
     from penstock.datastream import (
+        AggregateFunction,
         AsyncDataStream,
         AsyncFunction,
         CoGroupFunction,
@@ -248,6 +255,7 @@ DECLARED = """
     )
     from penstock.datastream.connectors import FileSource, Source, StreamFormat
     from penstock.datastream.functions import MapPartitionFunction, MultipleInputProcessFunction
+    from penstock.datastream.operators import OneInputStreamOperator, TwoInputStreamOperator
     from penstock.datastream.state import MapStateDescriptor
     from penstock.datastream.window import TumblingEventTimeWindows
     from penstock.expressions import element, field, lit, when
@@ -272,6 +280,38 @@ DECLARED = """
     class Fetch(AsyncFunction[Click, str]):
         async def async_invoke(self, value: Click) -> list[str]:
             return [value.user]
+
+
+    class Ask(AsyncFunction[Any, Any]):
+        async def async_invoke(self, value: Any) -> Any:
+            return [value]
+
+
+    class Spent(AggregateFunction):
+        def create_accumulator(self) -> Any:
+            return 0
+
+        def add(self, value: Any, accumulator: Any) -> Any:
+            return accumulator + value.price
+
+        def get_result(self, accumulator: Any) -> Any:
+            return accumulator
+
+        def merge(self, acc_a: Any, acc_b: Any) -> Any:
+            return acc_a + acc_b
+
+
+    class Pass(OneInputStreamOperator):
+        def process_element(self, value: Any, timestamp: int | None) -> None:
+            pass
+
+
+    class PassBoth(TwoInputStreamOperator):
+        def process_element1(self, value: Any, timestamp: int | None) -> None:
+            pass
+
+        def process_element2(self, value: Any, timestamp: int | None) -> None:
+            pass
 
 
     class Rules(KeyedBroadcastProcessFunction[str, Click, str, float]):
@@ -348,6 +388,18 @@ DECLARED = """
     reveal_type(tables.to_retract_stream(found, Types.of(Click)))
     reveal_type(DataTypes.BIGINT())
     reveal_type(FileSource.for_record_stream_format(StreamFormat.text_line_format(), "in").build())
+    reveal_type(clicks.transform("pass", Types.STRING(), Pass()))
+    reveal_type(clicks.transform("pass", None, Pass()))
+    reveal_type(clicks.connect(clicks).transform("pass", Types.STRING(), PassBoth()))
+    reveal_type(AsyncDataStream.ordered_wait(clicks, Ask(), day, output_type=Types.STRING()))
+    reveal_type(AsyncDataStream.unordered_wait(clicks, Ask(), day, 10, Types.STRING()))
+    reveal_type(keyed.window(hour).aggregate(Spent(), output_type=Types.DOUBLE()))
+    reveal_type(keyed.window(hour).aggregate(Spent()))
+    dear = when(field("price") > 9).then("dear")
+    reveal_type(clicks.map(dear))
+    reveal_type(clicks.map(dear.when(field("price") > 1).then(1.5).otherwise(None)))
+    reveal_type(clicks.map(dear.otherwise(field("user", Types.STRING()))))
+    reveal_type(JsonRowDeserializationSchema.builder())
 
     def read(source: Source) -> None:
         times = WatermarkStrategy.no_watermarks()
@@ -367,7 +419,7 @@ REVEALED_DECLARED = [
     "DataStream[int]",
     "DataStream[str]",
     "DataStream[Any]",
-    "DataStream[Any]",
+    "DataStream[str]",
     "DataStream[Click]",
     "KeyedStream[Click]",
     "DataStream[str]",
@@ -390,6 +442,17 @@ REVEALED_DECLARED = [
     "DataStream[tuple[bool, Click]]",
     "BigIntType",
     "FileSource",
+    "DataStream[str]",
+    "DataStream[Any]",
+    "DataStream[str]",
+    "DataStream[str]",
+    "DataStream[str]",
+    "DataStream[float]",
+    "DataStream[Any]",
+    "DataStream[str | None]",
+    "DataStream[str | float | None]",
+    "DataStream[str]",
+    "Builder",
     "DataStream[Click]",
 ]
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from penstock.common.types import Row
     from penstock.datastream.data_stream.join_functions import JoinContext
     from penstock.datastream.data_stream.partitioning import BroadcastStream
+    from penstock.datastream.data_stream.type_arguments import RESULT, Declared
     from penstock.datastream.data_stream.typed_functions import (
         CoFlatMaps,
         CoMaps,
@@ -161,8 +162,8 @@ class ConnectedStreams(MissingMethods):
         return self._two_input(operators.CoProcess, "co_process", "Co-Process", func, output_type)
 
     def transform(
-        self, name: str, output_type: TypeArgument, operator: TwoInputStreamOperator
-    ) -> DataStream[Any]:
+        self, name: str, output_type: Declared[RESULT], operator: TwoInputStreamOperator
+    ) -> DataStream[RESULT]:
         """Add a custom operator with two inputs (beyond PyFlink).
 
         Args:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         KeyedStream,
         LatestJoinedStreams,
     )
+    from penstock.datastream.data_stream.type_arguments import RESULT, Declared
     from penstock.datastream.data_stream.typed_functions import FlatMaps, Maps, Processes
     from penstock.datastream.data_stream.windowed import (
         AllWindowedStream,
@@ -222,8 +223,8 @@ class DataStream(StreamOutputs[T], Generic[T]):
         return self._one_input(operators.Process, "process", "PROCESS", func, output_type)
 
     def transform(
-        self, name: str, output_type: TypeArgument, operator: OneInputStreamOperator
-    ) -> DataStream[Any]:
+        self, name: str, output_type: Declared[RESULT], operator: OneInputStreamOperator
+    ) -> DataStream[RESULT]:
         """Add a custom operator (beyond PyFlink).
 
         Args:

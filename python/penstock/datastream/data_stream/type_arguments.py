@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.common.typeinfo import TypeInformation, as_type_information, with_field_names
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import TypeVar
+
+    #: The results of an operator; any if no type is declared.
+    RESULT = TypeVar("RESULT", default=Any)
+    Declared = TypeInformation[RESULT] | list[TypeInformation] | None
 
 #: The fields of a row, or None for any value: type checkers read the records from the function.
 Undeclared = list[TypeInformation] | None

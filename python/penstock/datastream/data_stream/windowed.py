@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.aggregates import Aggregate
     from penstock.common.types import Row
     from penstock.datastream.data_stream.join_functions import JoinContext
+    from penstock.datastream.data_stream.type_arguments import RESULT, Declared
     from penstock.datastream.data_stream.typed_functions import (
         Aggregates,
         AppliesAll,
@@ -98,7 +99,7 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
         self,
         reduce_function: ReduceFunction | Callable[[T, T], T],
         window_function: ProcessesWindow[T, OUT] | ProcessesAll[T, OUT],
-        output_type: TypeArgument = None,
+        output_type: Undeclared = None,
     ) -> DataStream[OUT]: ...
 
     @overload
@@ -106,8 +107,8 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
         self,
         reduce_function: ReduceFunction | Callable[[T, T], T],
         window_function: Any = None,
-        output_type: TypeArgument = None,
-    ) -> DataStream[Any]: ...
+        output_type: Declared[RESULT] = None,
+    ) -> DataStream[RESULT]: ...
 
     def reduce(
         self,
@@ -130,7 +131,7 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
         aggregate_function: Aggregates[T, OUT],
         window_function: None = None,
         accumulator_type: TypeArgument = None,
-        output_type: TypeArgument = None,
+        output_type: Undeclared = None,
     ) -> DataStream[OUT]: ...
 
     @overload
@@ -139,15 +140,12 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
         aggregate_function: AggregateFunction,
         window_function: ProcessesWindow[Any, OUT] | ProcessesAll[Any, OUT],
         accumulator_type: TypeArgument = None,
-        output_type: TypeArgument = None,
+        output_type: Undeclared = None,
     ) -> DataStream[OUT]: ...
 
     @overload
     def aggregate(
-        self,
-        aggregate_function: Mapping[str, Aggregate],
-        *,
-        key_names: Sequence[str] | None = None,
+        self, aggregate_function: Mapping[str, Aggregate], *, key_names: Sequence[str] | None = None
     ) -> DataStream[Row]: ...
 
     @overload
@@ -156,8 +154,8 @@ class _AnyWindowedStream(WindowSettings, Generic[T]):
         aggregate_function: AggregateFunction,
         window_function: Any = None,
         accumulator_type: TypeArgument = None,
-        output_type: TypeArgument = None,
-    ) -> DataStream[Any]: ...
+        output_type: Declared[RESULT] = None,
+    ) -> DataStream[RESULT]: ...
 
     def aggregate(
         self,
