@@ -11,6 +11,7 @@ import pytest
 from integration.kafka.transactional_writer import Context, sink
 from kafka import KafkaAdminClient
 from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
+from penstock.common.serialization import SerializationSchema
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.connectors.kafka.committer import KafkaCommitter
 from penstock.connectors.kafka.transactions import KafkaCommittable, transactional_id
@@ -157,6 +158,30 @@ def test_keys_headers_and_topics(broker, topics):
     # -973932308, 479470107 and -790332482, without their signs, modulo 4 partitions.
     placed = {value: message.partition() for value, message in found.items()}
     assert placed == {b"21": 0, b"abc": 3, b"foobar": 2}
+
+
+class InHex(SerializationSchema):
+    def serialize(self, element):
+        return hex(element).encode()
+
+
+class OddOnes(KafkaRecordSerializationSchema):
+    def serialize_record(self, element):
+        topic, number = element
+        return KafkaProducerRecord(topic, b"%d" % number) if number % 2 else None
+
+
+def test_schemas_of_users(broker, topics):
+    """Subclasses need no constructor."""
+    hexadecimal, odd = topics.create(), topics.create()
+    builder = KafkaRecordSerializationSchema.builder().set_topic(hexadecimal)
+    env = environment()
+    numbers = env.from_collection([1, 17], type_info=Types.INT())
+    numbers.sink_to(sink_of(broker, builder.set_value_serialization_schema(InHex()).build()))
+    env.from_collection([(odd, 1), (odd, 2)]).sink_to(sink_of(broker, OddOnes()))
+    env.execute()
+    assert sorted(message.value() for message in topics.read(hexadecimal)) == [b"0x1", b"0x11"]
+    assert [message.value() for message in topics.read(odd)] == [b"1"]
 
 
 def test_whole_records_and_timestamps(broker, topics):

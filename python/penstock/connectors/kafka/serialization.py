@@ -62,9 +62,9 @@ class KafkaRecordSerializationSchema(SerializationSchema):
     """Converts records to Kafka records; created by `builder` or `of`."""
 
     def __init__(
-        self, j_serialization_schema: None, topic_selector: KafkaTopicSelector | None = None
+        self, j_serialization_schema: None = None, topic_selector: KafkaTopicSelector | None = None
     ) -> None:
-        """Create a schema; subclasses pass None.
+        """Create a schema; for subclasses.
 
         Raises:
             JvmOnlyError: A Java schema was passed.
