@@ -75,7 +75,7 @@ def test_rates_are_shown_in_a_line_for_each_vertex_and_names_of_metrics_below(mo
         {"vertex": LONG, "parallelism": 128, "names": names, **fast},
         {"vertex": "Map", "parallelism": 1, "names": [], **dict.fromkeys((*_RATES, *_SHARES))},
     ]
-    lines = _rates_of(rows).splitlines()
+    lines = _rates_of(rows, set(names)).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1].split()[-7:] == ["128", *["1234567890"] * 3, *["1000"] * 3]
     assert lines[2].split() == ["Map", "1", *"------"]
