@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
@@ -47,7 +48,7 @@ class SerializationSchema(NoJavaMembers):
         raise NotImplementedError(f"{type(self).__name__}.serialize")
 
 
-class DeserializationSchema(NoJavaMembers):
+class DeserializationSchema(NoJavaMembers, Generic[VALUE]):
     """Converts bytes to records."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
@@ -59,13 +60,13 @@ class DeserializationSchema(NoJavaMembers):
         if j_deserialization_schema is not None:
             requires_jvm("DeserializationSchema(j_deserialization_schema)", "subclass it in Python")
 
-    def deserialize(self, message: bytes) -> Any:
-        """Return the record of a message."""
+    def deserialize(self, message: bytes) -> VALUE | None:
+        """Return the record of a message; None if there is none."""
         raise NotImplementedError(f"{type(self).__name__}.deserialize")
 
 
 @checks_arguments
-class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+class SimpleStringSchema(SerializationSchema, DeserializationSchema[str]):
     """Text in some charset."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
@@ -97,7 +98,7 @@ def message_type(schema: DeserializationSchema) -> TypeInformation | None:
     return Types.STRING() if isinstance(schema, SimpleStringSchema) else produced_type(schema)
 
 
-class ByteArraySchema(SerializationSchema, DeserializationSchema):
+class ByteArraySchema(SerializationSchema, DeserializationSchema[bytes]):
     """Unchanged bytes."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.jvm import requires_jvm
 from penstock.datastream.functions.source_sink import JavaFunctionWrapper
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 StreamT = TypeVar("StreamT")
 
 
-class Source(JavaFunctionWrapper):
+class Source(JavaFunctionWrapper, Generic[VALUE]):
     """Source of a stream; pass it to `StreamExecutionEnvironment.from_source`."""
 
     def __init__(self, source: Any) -> None:

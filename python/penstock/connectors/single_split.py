@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
 
 S = TypeVar("S", bound=SourceSplit)
+RECORD = TypeVar("RECORD", covariant=True)
 
 
 class SingleSplitEnumerator(SplitEnumerator[S], Generic[S]):
@@ -53,7 +54,7 @@ class SingleSplitEnumerator(SplitEnumerator[S], Generic[S]):
         return list(self._splits)
 
 
-class SingleSplitSource(PythonSource[Any, S], Generic[S]):
+class SingleSplitSource(PythonSource[RECORD, S], Generic[RECORD, S]):
     """Source with a single split, which one reader reads."""
 
     @abstractmethod

@@ -63,6 +63,7 @@ class SourceSplit(ABC):
 
 S = TypeVar("S", bound=SourceSplit)
 T = TypeVar("T")
+RECORD = TypeVar("RECORD", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -331,7 +332,7 @@ class SourceReader(ABC, Generic[S]):
         """Release resources; called once, however the task ends."""
 
 
-class PythonSource(Source, ABC, Generic[T, S]):
+class PythonSource(Source[RECORD], ABC, Generic[RECORD, S]):
     """A source written in Python, for `StreamExecutionEnvironment.from_source`."""
 
     def __init__(self) -> None:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.common import Row
-    from penstock.connectors.split_source import PythonSource
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -289,20 +288,11 @@ class StreamExecutionEnvironment(EnvironmentExecution):
     @overload
     def from_source(
         self,
-        source: PythonSource[T, Any],
+        source: Source[T],
         watermark_strategy: WatermarkStrategy,
         source_name: str,
         type_info: Undeclared = None,
     ) -> DataStream[T]: ...
-
-    @overload
-    def from_source(
-        self,
-        source: Source,
-        watermark_strategy: WatermarkStrategy,
-        source_name: str,
-        type_info: Undeclared = None,
-    ) -> DataStream[Any]: ...
 
     def from_source(
         self,

@@ -18,6 +18,7 @@ from penstock.common.serialization import (
     DeserializationSchema,
     SerializationSchema,
 )
+from penstock.common.types import Row
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.avro_library import avro_library
 from penstock.formats.avro_types import AvroTypes
@@ -216,7 +217,7 @@ class _AvroWriter(BulkWriter):
         self._writer.flush()
 
 
-class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
+class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema[Row]):
     """Deserialises records in Avro's binary form, without a header, as rows."""
 
     def __init__(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.formats.csv_grammar import CsvGrammar
+
+RECORD = TypeVar("RECORD")
 
 __all__ = [
     "CsvBulkWriters",
@@ -91,7 +94,7 @@ class _CsvWriter(BulkWriter):
         """Do nothing: lines are not buffered."""
 
 
-class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
+class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema[VALUE]):
     """Deserialises a line of CSV, in UTF-8, as a row; created by its `Builder`.
 
     As in Flink, blanks around a field other than a text are ignored, every text except ``true`` is
@@ -152,10 +155,10 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         return RecordReader(declared) if isinstance(declared, RecordTypeInfo) else None
 
     @checks_arguments
-    class Builder(NoJavaMembers):
+    class Builder(NoJavaMembers, Generic[RECORD]):
         """Builder of the schema."""
 
-        def __init__(self, type_info: TypeInformation) -> None:
+        def __init__(self, type_info: TypeInformation[RECORD]) -> None:
             """Create a builder with Flink's defaults.
 
             Args:
@@ -170,52 +173,58 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             self._dialect = CsvDialect()
             self._ignores_errors = False
 
-        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+        def set_field_delimiter(
+            self, delimiter: str
+        ) -> CsvRowDeserializationSchema.Builder[RECORD]:
             """Set the separator of fields; ``,`` by default."""
             self._dialect.separator = _character("set_field_delimiter", delimiter)
             return self
 
-        def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_allow_comments(
+            self, allow_comments: bool
+        ) -> CsvRowDeserializationSchema.Builder[RECORD]:
             """Set whether lines that begin with ``#`` are skipped."""
             self._dialect.allows_comments = allow_comments
             return self
 
         def set_array_element_delimiter(
             self, delimiter: str
-        ) -> CsvRowDeserializationSchema.Builder:
+        ) -> CsvRowDeserializationSchema.Builder[RECORD]:
             """Set the separator of the elements of arrays and nested rows; ``;`` by default."""
             self._dialect.array_separator = not_empty("set_array_element_delimiter", delimiter)
             return self
 
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
+        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder[RECORD]:
             """Set the quote of texts with delimiters in them; a double quote by default."""
             self._dialect.quote = _character("set_quote_character", c)
             return self
 
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
+        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder[RECORD]:
             """Set the escape before literal characters; none by default."""
             self._dialect.escape = _character("set_escape_character", c)
             return self
 
-        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+        def set_null_literal(
+            self, null_literal: str
+        ) -> CsvRowDeserializationSchema.Builder[RECORD]:
             """Set the text that represents None; unset by default."""
             self._dialect.null = null_literal
             return self
 
         def set_ignore_parse_errors(
             self, ignore_parse_errors: bool
-        ) -> CsvRowDeserializationSchema.Builder:
+        ) -> CsvRowDeserializationSchema.Builder[RECORD]:
             """Read a field that does not fit as None, and skip malformed lines."""
             self._ignores_errors = ignore_parse_errors
             return self
 
-        def build(self) -> CsvRowDeserializationSchema:
+        def build(self) -> CsvRowDeserializationSchema[RECORD]:
             """Return the schema.
 
             Raises:
                 InvalidProgramError: CSV cannot represent the type.
             """
-            schema = CsvRowDeserializationSchema()
+            schema: CsvRowDeserializationSchema[RECORD] = CsvRowDeserializationSchema()
             schema._type_info = self._type_info
             schema._dialect = copy(self._dialect)
             schema._ignores_errors = self._ignores_errors

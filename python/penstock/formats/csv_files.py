@@ -11,7 +11,7 @@ from penstock.columns.column_batch import batch_of_columns
 from penstock.common.basic_types import BasicType, BasicTypeInfo
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import known_charset
-from penstock.common.types import rows_of_columns
+from penstock.common.types import Row, rows_of_columns
 from penstock.errors import FormatError, InvalidProgramError
 from penstock.formats.arrow_columns import column_values
 from penstock.formats.arrow_types import arrow_library, arrow_type
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from penstock.columns.column_batch import ColumnBatch
     from penstock.common.typeinfo import TypeInformation
-    from penstock.common.types import Row
     from penstock.datastream.output_tag import OutputTag
     from penstock.formats.csv_grammar import CsvGrammar
 
@@ -46,7 +45,7 @@ _QUICK: Final = (
 _ROWS_AT_ONCE: Final = 1024
 
 
-class CsvReaderFormat(CompiledSchema, StreamFormat):
+class CsvReaderFormat(CompiledSchema, StreamFormat[Row]):
     """Rows of the lines of CSV files; created by `for_schema`.  Requires pyarrow.
 
     One subtask reads a file, because a quoted text may contain ends of lines; without a quote

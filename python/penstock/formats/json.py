@@ -7,11 +7,11 @@ from codecs import BOM_UTF8
 from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
-from penstock.common.basic_types import BasicType, BasicTypeInfo, TypeInformation
+from penstock.common.basic_types import VALUE, BasicType, BasicTypeInfo, TypeInformation
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.composite_types import RowTypeInfo, as_type_information
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
 
     from penstock.common.types import Row
 
+T = TypeVar("T")
+RECORD = TypeVar("RECORD")
+
 __all__ = [
     "JsonRowDeserializationSchema",
     "JsonRowSerializationSchema",
 ]
 
 
-class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
+class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema[VALUE]):
     """Deserialises a JSON object, in UTF-8, as a row: each field is the member of the same name.
 
     Members without a field are left out; ``null`` is skipped.
@@ -58,7 +61,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         self._ignores_errors = False
 
     @staticmethod
-    def builder() -> JsonRowDeserializationSchema.Builder:
+    def builder() -> JsonRowDeserializationSchema.Builder[Row]:
         """Return a builder."""
         return JsonRowDeserializationSchema.Builder()
 
@@ -66,7 +69,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         """Return the declared row."""
         return self._type_info
 
-    def deserialize(self, message: bytes) -> Row | None:
+    def deserialize(self, message: bytes) -> VALUE | None:
         """Return the row of a message; None for ``null``, and for an ignored malformed message.
 
         Raises:
@@ -77,7 +80,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         quick = self._quick
         if quick is not None:
             try:
-                return quick(message)
+                return quick(message)  # type: ignore[no-any-return]
             except msgspec.MsgspecError:
                 pass  # Flink's rules may accept more, and otherwise explain the error.
         try:
@@ -143,7 +146,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
         )
 
     @cached_property
-    def _quick(self) -> Callable[[bytes], Row | None] | None:
+    def _quick(self) -> Callable[[bytes], Any] | None:
         """The reader of rows whose fields have simple types; None for other rows."""
         decode = self._quick_members
         if decode is None:
@@ -160,7 +163,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
     def _quick_members(self) -> Callable[[bytes], Any] | None:
         return _member_decoder(self._type_info, missing_fails=self._fails_on_missing)
 
-    class Builder(NoJavaMembers):
+    class Builder(NoJavaMembers, Generic[RECORD]):
         """Builder of the schema."""
 
         def __init__(self) -> None:
@@ -169,15 +172,17 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             self._fails_on_missing = False
             self._ignores_errors = False
 
-        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+        def type_info(
+            self, type_info: TypeInformation[T]
+        ) -> JsonRowDeserializationSchema.Builder[T]:
             """Set the row type; fields have the names of members.
 
             The type of a class, ``Types.of(Click)``, creates instances of it (beyond PyFlink).
             """
             self._type_info = _row_type(type_info, "type_info")
-            return self
+            return cast("JsonRowDeserializationSchema.Builder[T]", self)
 
-        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder[RECORD]:
             """Set the row type by a JSON schema.
 
             Raises:
@@ -189,17 +194,17 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             self._type_info = _row_type(type_of_json_schema(json_schema), "json_schema")
             return self
 
-        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder[RECORD]:
             """Make a missing member an error; otherwise the field is None."""
             self._fails_on_missing = True
             return self
 
-        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder[RECORD]:
             """Read a field that does not fit as None, and skip malformed messages."""
             self._ignores_errors = True
             return self
 
-        def build(self) -> JsonRowDeserializationSchema:
+        def build(self) -> JsonRowDeserializationSchema[RECORD]:
             """Return the schema.
 
             Raises:
@@ -212,7 +217,7 @@ class JsonRowDeserializationSchema(CompiledSchema, DeserializationSchema):
                 raise InvalidProgramError(
                     "fail_on_missing_field and ignore_parse_errors exclude each other"
                 )
-            schema = JsonRowDeserializationSchema()
+            schema: JsonRowDeserializationSchema[RECORD] = JsonRowDeserializationSchema()
             schema._type_info = _row_type(self._type_info, "type_info")
             schema._fails_on_missing = self._fails_on_missing
             schema._ignores_errors = self._ignores_errors

@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import copy
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.serialization import DeserializationSchema, known_charset, produced_type
@@ -17,12 +18,14 @@ from penstock.formats.dead_letters import Policy, dead_letter, is_decoding_error
 from penstock.formats.file_format import Batch, BlockCounts, DeadLetter, FileFormat, FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO, Self
 
     from penstock.columns.column_batch import ColumnBatch
     from penstock.datastream.output_tag import OutputTag
     from penstock.formats.json import JsonRowDeserializationSchema
+
+T = TypeVar("T")
 
 #: Charsets in which the byte 10 is always a line feed.
 _LINE_FEED_IS_A_BYTE: Final = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252", "iso8859-15"})
@@ -75,7 +78,7 @@ class LineNumbers:
         return self._number
 
 
-class StreamFormat(FileFormat, NoJavaMembers):
+class StreamFormat(FileFormat, NoJavaMembers, Generic[VALUE]):
     """Layout of records in a file that is read from its start, or from some line on."""
 
     def __init__(self, j_stream_format: None = None) -> None:
@@ -88,7 +91,7 @@ class StreamFormat(FileFormat, NoJavaMembers):
             requires_jvm("StreamFormat(j_stream_format)", "use StreamFormat.text_line_format()")
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat[str]:
         """Return a format with one text per line; LF and CRLF both end a line.
 
         Raises:
@@ -103,11 +106,11 @@ class StreamFormat(FileFormat, NoJavaMembers):
 
     @staticmethod
     def line_format(
-        schema: DeserializationSchema,
+        schema: DeserializationSchema[T],
         *,
         skip_malformed: bool = False,
         dead_letters: OutputTag | None = None,
-    ) -> StreamFormat:
+    ) -> StreamFormat[T]:
         """Return a format with one record per line, which a schema deserialises (beyond PyFlink).
 
         Reads files of JSON lines, for example.  Empty lines are left out.
@@ -123,7 +126,7 @@ class StreamFormat(FileFormat, NoJavaMembers):
         return DeserializedLines(schema, skip_malformed=skip_malformed, dead_letters=dead_letters)
 
 
-class TextLines(StreamFormat):
+class TextLines(StreamFormat[str]):
     """The lines of a text, without their ends: LF, CR LF or CR."""
 
     def __init__(self, charset: str) -> None:
@@ -162,12 +165,12 @@ def _lines(block: bytes, charset: str) -> list[str]:
     return lines
 
 
-class DeserializedLines(StreamFormat):
+class DeserializedLines(StreamFormat[VALUE]):
     """Records that a schema deserialises from the bytes of each line."""
 
     def __init__(
         self,
-        schema: DeserializationSchema,
+        schema: DeserializationSchema[VALUE],
         *,
         skip_malformed: bool,
         dead_letters: OutputTag | None,
@@ -249,7 +252,7 @@ class DeserializedLines(StreamFormat):
         return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=wanted), declared)
 
     def _elements(self, numbers: LineNumbers, path: str, position: int, block: bytes) -> list[Any]:
-        deserialize = self._schema.deserialize
+        deserialize: Callable[[bytes], Any] = self._schema.deserialize
         elements: list[Any] = []
         for number, line in enumerate(block.split(b"\n")):
             stripped = line.removesuffix(b"\r")

@@ -441,7 +441,7 @@ REVEALED_DECLARED = [
     "DataStream[Row]",
     "DataStream[tuple[bool, Click]]",
     "BigIntType",
-    "FileSource",
+    "FileSource[str]",
     "DataStream[str]",
     "DataStream[Any]",
     "DataStream[str]",
@@ -452,8 +452,65 @@ REVEALED_DECLARED = [
     "DataStream[str | None]",
     "DataStream[str | float | None]",
     "DataStream[str]",
-    "Builder",
+    "Builder[Row]",
     "DataStream[Click]",
+]
+
+SOURCES = """
+    from dataclasses import dataclass
+
+    from penstock.common import DeserializationSchema, SimpleStringSchema, Types, WatermarkStrategy
+    from penstock.datastream import StreamExecutionEnvironment
+    from penstock.datastream.connectors import FileSource, StreamFormat
+    from penstock.datastream.connectors.kafka import KafkaSource
+    from penstock.datastream.connectors.number_seq import NumberSequenceSource
+    from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
+    from penstock.datastream.formats.csv import CsvRowDeserializationSchema
+    from penstock.datastream.formats.json import JsonRowDeserializationSchema
+
+
+    @dataclass
+    class Click:
+        user: str
+        price: float
+
+
+    class Prices(DeserializationSchema[float]):
+        def deserialize(self, message: bytes) -> float:
+            return float(message)
+
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    times = WatermarkStrategy.no_watermarks()
+    topic = KafkaSource.builder().set_topics("clicks")
+    texts = topic.set_value_only_deserializer(SimpleStringSchema()).set_group_id("a").build()
+    reveal_type(env.from_source(texts, times, "texts"))
+    reader = JsonRowDeserializationSchema.builder()
+    rows = reader.type_info(Types.ROW_NAMED(["user"], [Types.STRING()])).build()
+    reveal_type(env.from_source(topic.set_value_only_deserializer(rows).build(), times, "rows"))
+    clicks = reader.type_info(Types.of(Click)).fail_on_missing_field().build()
+    reveal_type(env.from_source(topic.set_value_only_deserializer(clicks).build(), times, "clicks"))
+    prices = topic.set_value_only_deserializer(Prices()).build()
+    reveal_type(env.from_source(prices, times, "prices"))
+    lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "in").build()
+    reveal_type(env.from_source(lines, times, "lines"))
+    line = CsvRowDeserializationSchema.Builder(Types.of(Click)).set_null_literal("").build()
+    table = FileSource.for_record_stream_format(StreamFormat.line_format(line), "in").build()
+    reveal_type(env.from_source(table, times, "table"))
+    reveal_type(env.from_source(NumberSequenceSource(1, 9), times, "numbers"))
+
+    def read(source: PostgresCdcSource) -> None:
+        reveal_type(env.from_source(source, times, "changes"))
+"""
+REVEALED_SOURCES = [
+    "DataStream[str]",
+    "DataStream[Row]",
+    "DataStream[Click]",
+    "DataStream[float]",
+    "DataStream[str]",
+    "DataStream[Click]",
+    "DataStream[int]",
+    "DataStream[Row]",
 ]
 
 #: Each program, and the types that it reveals.
@@ -461,6 +518,7 @@ PROGRAMS = {
     "elements": (PROGRAM, REVEALED),
     "records": (RECORDS, REVEALED_RECORDS),
     "declared": (DECLARED, REVEALED_DECLARED),
+    "sources": (SOURCES, REVEALED_SOURCES),
 }
 
 

@@ -12,7 +12,7 @@ __all__ = ["NumberSequenceSource"]
 
 
 @checks_arguments
-class NumberSequenceSource(Source):
+class NumberSequenceSource(Source[int]):
     """The numbers from `start` to `end`, both included, divided among the subtasks."""
 
     def __init__(self, start: int, end: int) -> None:

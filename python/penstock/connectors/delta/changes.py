@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.row_kind import RowKind
 from penstock.common.temporal_types import LocalZonedTimestampTypeInfo
-from penstock.common.types import rows_of_columns
+from penstock.common.types import Row, rows_of_columns
 from penstock.common.values.instants import datetime_of, micros_of
 from penstock.connectors.delta.log import (
     CHANGED_FROM,
@@ -70,7 +70,7 @@ class ChangesSplit(SourceSplit):
         return "table"
 
 
-class DeltaChangesSource(SingleSplitSource[ChangesSplit]):
+class DeltaChangesSource(SingleSplitSource[Row, ChangesSplit]):
     """Emits the rows of a table, then changes of later versions; see `DeltaSource.for_changes`.
 
     One subtask reads, in the order of versions; the others end at once.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import unquote, urlparse
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.packages.store_urls import shown_url, why_not_a_store
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from penstock.common.time import Duration, Time
     from penstock.common.typeinfo import TypeInformation
+
+T = TypeVar("T")
 
 
 class FileEnumeratorProvider(NoJavaMembers):
@@ -51,7 +54,7 @@ class FileSplitAssignerProvider(NoJavaMembers):
         return FileSplitAssignerProvider()
 
 
-class FileSource(Source):
+class FileSource(Source[VALUE]):
     """Source that reads files and, recursively, folders; it skips names with a leading dot or _.
 
     Paths may be URLs of stores that ``pyarrow.fs`` or ``fsspec`` knows.
@@ -75,7 +78,9 @@ class FileSource(Source):
         self._store = store
 
     @staticmethod
-    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+    def for_record_stream_format(
+        stream_format: StreamFormat[T], *paths: str
+    ) -> FileSourceBuilder[T]:
         """Return a builder of a source that reads single records.
 
         Raises:
@@ -84,7 +89,7 @@ class FileSource(Source):
         return _builder("for_record_stream_format", StreamFormat, stream_format, paths)
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder[Any]:
         """Return a builder of a source that reads batches.
 
         Raises:
@@ -112,7 +117,7 @@ class FileSource(Source):
 
 
 @checks_arguments
-class FileSourceBuilder(NoJavaMembers):
+class FileSourceBuilder(NoJavaMembers, Generic[VALUE]):
     """Builder of a FileSource."""
 
     def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
@@ -122,7 +127,7 @@ class FileSourceBuilder(NoJavaMembers):
         self._splittable = True
         self._discovery_interval_ms: int | None = None
 
-    def monitor_continuously(self, discovery_interval: Duration | Time) -> FileSourceBuilder:
+    def monitor_continuously(self, discovery_interval: Duration | Time) -> FileSourceBuilder[VALUE]:
         """Look for new files at an interval; the source then never ends."""
         interval_ms = discovery_interval.to_millis()
         if interval_ms <= 0:
@@ -132,12 +137,14 @@ class FileSourceBuilder(NoJavaMembers):
         self._discovery_interval_ms = interval_ms
         return self
 
-    def process_static_file_set(self) -> FileSourceBuilder:
+    def process_static_file_set(self) -> FileSourceBuilder[VALUE]:
         """Read the files that exist at the start; the default."""
         self._discovery_interval_ms = None
         return self
 
-    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+    def set_file_enumerator(
+        self, file_enumerator: FileEnumeratorProvider
+    ) -> FileSourceBuilder[VALUE]:
         """Set whether large files are divided; by default they are if the format allows it."""
         self._splittable = file_enumerator.splittable
         return self
@@ -145,7 +152,7 @@ class FileSourceBuilder(NoJavaMembers):
     def set_split_assigner(
         self,
         split_assigner: FileSplitAssignerProvider,  # noqa: ARG002
-    ) -> FileSourceBuilder:
+    ) -> FileSourceBuilder[VALUE]:
         """Accept the assigner of splits, of which there is only one."""
         return self
 
@@ -153,7 +160,7 @@ class FileSourceBuilder(NoJavaMembers):
         self,
         path_column: str | None = None,
         partition_columns: Mapping[str, TypeInformation] | None = None,
-    ) -> FileSourceBuilder:
+    ) -> FileSourceBuilder[VALUE]:
         """Add fields with the path of the file, and values in its folders (beyond PyFlink).
 
         Args:
@@ -166,7 +173,7 @@ class FileSourceBuilder(NoJavaMembers):
         self._format = WithPathColumns(self._format, path_column, partition_columns or {})
         return self
 
-    def build(self) -> FileSource:
+    def build(self) -> FileSource[VALUE]:
         """Return the source."""
         return FileSource(
             self._format,
@@ -178,7 +185,7 @@ class FileSourceBuilder(NoJavaMembers):
 
 def _builder(
     method: str, kind: type[Any], given: FileFormat, paths: tuple[str, ...]
-) -> FileSourceBuilder:
+) -> FileSourceBuilder[Any]:
     """Return the builder for a method of `FileSource`, once its arguments are checked."""
     if not isinstance(given, kind):
         raise WrongArgumentError(f"{method} takes a {kind.__name__}: {given!r}")

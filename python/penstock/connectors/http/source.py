@@ -73,7 +73,7 @@ class _Page:
 
 
 @checks_arguments
-class HttpSource(SingleSplitSource[HttpSplit]):
+class HttpSource(SingleSplitSource[Any, HttpSplit]):
     """Polls a service that responds with records in JSON.
 
     A checkpoint stores the cursor of the last response, and the number of its records that were

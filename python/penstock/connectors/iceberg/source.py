@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.types import Row
 from penstock.connectors.iceberg.description import TableDescription
 from penstock.connectors.iceberg.enumerator import IcebergEnumerator
 from penstock.connectors.iceberg.library import check_table_name, iceberg_library
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-class IcebergSource(TableDescription, PythonSource[Any, TableFile]):
+class IcebergSource(TableDescription, PythonSource[Row, TableFile]):
     """Source of a table's rows; use `for_snapshot` or `for_appends` (beyond PyFlink)."""
 
     def __init__(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.composite_types import as_type_information
 from penstock.common.serialization import (
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaRecordDeserializationSchema"]
 
+T = TypeVar("T")
 
-class KafkaRecordDeserializationSchema(DeserializationSchema):
+
+class KafkaRecordDeserializationSchema(DeserializationSchema[VALUE]):
     """Converts whole Kafka records: value, key, headers, topic, partition, offset, time."""
 
     def __init__(self, j_deserialization_schema: None = None) -> None:
@@ -36,7 +39,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
             requires_jvm("KafkaRecordDeserializationSchema(j_deserialization_schema)", "use of()")
         super().__init__()
 
-    def deserialize_record(self, record: Any) -> Any:
+    def deserialize_record(self, record: Any) -> VALUE | None:
         """Return the record for a Kafka record.
 
         Args:
@@ -51,8 +54,8 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
 
     @staticmethod
     def value_only(
-        deserialization_schema: DeserializationSchema,
-    ) -> KafkaRecordDeserializationSchema:
+        deserialization_schema: DeserializationSchema[T],
+    ) -> KafkaRecordDeserializationSchema[T]:
         """Deserialize the values only; a Kafka record without a value (a tombstone) is skipped."""
         if isinstance(deserialization_schema, KafkaRecordDeserializationSchema):
             return deserialization_schema
@@ -64,8 +67,8 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
 
     @staticmethod
     def of(
-        function: Callable[[Any], Any], type_info: TypeInformation | None = None
-    ) -> KafkaRecordDeserializationSchema:
+        function: Callable[[Any], T | None], type_info: TypeInformation | None = None
+    ) -> KafkaRecordDeserializationSchema[T]:
         """Deserialize with a function, see `deserialize_record`.
 
         Args:
@@ -79,15 +82,15 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
         return _OfFunction(function, type_info)
 
 
-class ValueOnly(KafkaRecordDeserializationSchema):
+class ValueOnly(KafkaRecordDeserializationSchema[VALUE]):
     """Schema that deserializes the values only."""
 
-    def __init__(self, schema: DeserializationSchema) -> None:
+    def __init__(self, schema: DeserializationSchema[VALUE]) -> None:
         """Create a schema that passes the values to another one."""
         super().__init__()
         self.schema = schema
 
-    def deserialize_record(self, record: Any) -> Any:
+    def deserialize_record(self, record: Any) -> VALUE | None:
         """Return the record for the Kafka record's value."""
         return self.schema.deserialize(record.value())
 
@@ -133,13 +136,15 @@ def builtin_decoder(schema: DeserializationSchema) -> Callable[[bytes], Any] | N
     return None
 
 
-class _OfFunction(KafkaRecordDeserializationSchema):
-    def __init__(self, function: Callable[[Any], Any], type_info: TypeInformation | None) -> None:
+class _OfFunction(KafkaRecordDeserializationSchema[VALUE]):
+    def __init__(
+        self, function: Callable[[Any], VALUE | None], type_info: TypeInformation | None
+    ) -> None:
         super().__init__()
         self._type_info = type_info
         self._function = function
 
-    def deserialize_record(self, record: Any) -> Any:
+    def deserialize_record(self, record: Any) -> VALUE | None:
         """Return the function's result."""
         return self._function(record)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
@@ -58,6 +59,8 @@ _DISCOVERY_INTERVAL_MS: Final = 300_000
 #: The pause of the client library when its queue is full, in ms, unless a property sets it.
 _QUEUE_BACKOFF_MS: Final = "10"
 
+T = TypeVar("T")
+
 _OWN_PROPERTIES: Final = frozenset(
     {
         "client.id.prefix",
@@ -74,7 +77,7 @@ _RESET: Final = {
 }
 
 
-class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
+class KafkaSource(PythonSource[VALUE, KafkaPartitionSplit], SourceDescription):
     """Source that reads topics; use `builder`."""
 
     def __init__(self, j_kafka_source: None = None) -> None:
@@ -89,7 +92,7 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
         SourceDescription.__init__(self)
 
     @staticmethod
-    def builder() -> KafkaSourceBuilder:
+    def builder() -> KafkaSourceBuilder[Any]:
         """Return a builder of a source."""
         return KafkaSourceBuilder()
 
@@ -122,7 +125,7 @@ class KafkaSource(PythonSource[Any, KafkaPartitionSplit], SourceDescription):
 
 
 @checks_arguments
-class KafkaSourceBuilder(NoJavaMembers):
+class KafkaSourceBuilder(NoJavaMembers, Generic[VALUE]):
     """Builder of a KafkaSource."""
 
     def __init__(self) -> None:
@@ -136,15 +139,15 @@ class KafkaSourceBuilder(NoJavaMembers):
         self._skips_undecodable = False
         self._dead_letters: OutputTag | None = None
 
-    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder[VALUE]:
         """Set the brokers to connect to first, as ``host:port`` separated by commas."""
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
-    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder[VALUE]:
         """Set the consumer group, for which offsets are committed."""
         return self.set_property("group.id", group_id)
 
-    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder[VALUE]:
         """Read all partitions of these topics, which must exist."""
         if not topics:
             raise InvalidProgramError("set_topics takes names of topics, got none")
@@ -152,7 +155,7 @@ class KafkaSourceBuilder(NoJavaMembers):
             check_topic("set_topics", topic)
         return self._subscribe(TopicList(tuple(dict.fromkeys(topics))))
 
-    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder[VALUE]:
         """Read all topics whose names match a regular expression, including later ones."""
         if not topic_pattern:
             raise InvalidProgramError("set_topic_pattern takes a regular expression, got ''")
@@ -164,7 +167,7 @@ class KafkaSourceBuilder(NoJavaMembers):
             ) from None
         return self._subscribe(TopicPattern(topic_pattern))
 
-    def set_partitions(self, partitions: set[KafkaTopicPartition]) -> KafkaSourceBuilder:
+    def set_partitions(self, partitions: set[KafkaTopicPartition]) -> KafkaSourceBuilder[VALUE]:
         """Read these partitions."""
         given: Any = partitions
         found = frozenset(given) if isinstance(given, Collection) else frozenset()
@@ -176,14 +179,14 @@ class KafkaSourceBuilder(NoJavaMembers):
 
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
-    ) -> KafkaSourceBuilder:
+    ) -> KafkaSourceBuilder[VALUE]:
         """Set the start offsets; a job that resumes from a checkpoint uses the stored ones."""
         self._starting = _initializer(starting_offsets_initializer)
         return self
 
     def set_unbounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
-    ) -> KafkaSourceBuilder:
+    ) -> KafkaSourceBuilder[VALUE]:
         """Stop at these offsets, but treat the source as unbounded."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self.boundedness = Boundedness.CONTINUOUS_UNBOUNDED
@@ -191,22 +194,22 @@ class KafkaSourceBuilder(NoJavaMembers):
 
     def set_bounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
-    ) -> KafkaSourceBuilder:
+    ) -> KafkaSourceBuilder[VALUE]:
         """Stop at these offsets, as a bounded source."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self.boundedness = Boundedness.BOUNDED
         return self
 
     def set_value_only_deserializer(
-        self, deserialization_schema: DeserializationSchema
-    ) -> KafkaSourceBuilder:
+        self, deserialization_schema: DeserializationSchema[T]
+    ) -> KafkaSourceBuilder[T]:
         """Set the schema that converts the values of Kafka records."""
         self.deserializer = KafkaRecordDeserializationSchema.value_only(deserialization_schema)
-        return self
+        return cast("KafkaSourceBuilder[T]", self)
 
     def set_deserializer(
-        self, record_deserializer: KafkaRecordDeserializationSchema
-    ) -> KafkaSourceBuilder:
+        self, record_deserializer: KafkaRecordDeserializationSchema[T]
+    ) -> KafkaSourceBuilder[T]:
         """Set the schema that converts whole Kafka records (beyond PyFlink)."""
         given: Any = record_deserializer
         if not isinstance(given, KafkaRecordDeserializationSchema):
@@ -215,9 +218,9 @@ class KafkaSourceBuilder(NoJavaMembers):
                 "KafkaRecordDeserializationSchema.of(function) creates one"
             )
         self.deserializer = record_deserializer
-        return self
+        return cast("KafkaSourceBuilder[T]", self)
 
-    def set_skip_undecodable_records(self, skip: bool) -> KafkaSourceBuilder:
+    def set_skip_undecodable_records(self, skip: bool) -> KafkaSourceBuilder[VALUE]:
         """Log, count and skip records that cannot be deserialized (beyond PyFlink).
 
         Otherwise such a record fails the job; the error names its topic, partition and offset.
@@ -225,7 +228,7 @@ class KafkaSourceBuilder(NoJavaMembers):
         self._skips_undecodable = skip
         return self
 
-    def set_dead_letters(self, output_tag: OutputTag) -> KafkaSourceBuilder:
+    def set_dead_letters(self, output_tag: OutputTag) -> KafkaSourceBuilder[VALUE]:
         """Send records that cannot be deserialized to a side output (beyond PyFlink).
 
         A dead letter is a row of ``dead_letters.DEAD_LETTER_TYPE`` with the error, the record's
@@ -239,22 +242,22 @@ class KafkaSourceBuilder(NoJavaMembers):
         self._dead_letters = required_tag("set_dead_letters", output_tag)
         return self
 
-    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder[VALUE]:
         """Set the prefix of the source's client ids."""
         return self.set_property("client.id.prefix", prefix)
 
-    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
+    def set_property(self, key: str, value: str) -> KafkaSourceBuilder[VALUE]:
         """Set a property of the source or of the client library."""
         self._properties[key] = value
         return self
 
-    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder[VALUE]:
         """Set several properties."""
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
-    def build(self) -> KafkaSource:
+    def build(self) -> KafkaSource[VALUE]:
         """Return the source.
 
         Raises:
@@ -277,7 +280,7 @@ class KafkaSourceBuilder(NoJavaMembers):
             _needs_group(initializer) for initializer in (self._starting, self._stopping)
         ):
             raise InvalidProgramError("a KafkaSource with committed offsets needs set_group_id")
-        source = KafkaSource()
+        source: KafkaSource[VALUE] = KafkaSource()
         source.subscriber = self._subscriber
         source.starting, source.stopping = self._starting, self._stopping
         source.boundedness = self.boundedness
@@ -327,7 +330,7 @@ class KafkaSourceBuilder(NoJavaMembers):
             own["client.id"] = None  # each client has one of its own
         return decided(settings, own, "KafkaSource")
 
-    def _subscribe(self, subscriber: Subscriber) -> KafkaSourceBuilder:
+    def _subscribe(self, subscriber: Subscriber) -> KafkaSourceBuilder[VALUE]:
         if self._subscriber is not None:
             raise InvalidProgramError(
                 "call one of set_topics, set_topic_pattern and set_partitions, once"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.record_types import as_row_type
+from penstock.common.types import Row
 from penstock.connectors.mongodb.collection import CollectionAddress
 from penstock.connectors.mongodb.description import CollectionDescription, CollectionSplit
 from penstock.connectors.mongodb.reader import CollectionReader
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-class MongoCdcSource(SingleSplitSource[CollectionSplit]):
+class MongoCdcSource(SingleSplitSource[Row, CollectionSplit]):
     """Source of the documents of a collection, then of all their changes, by a change stream.
 
     The records are rows with kinds, upserts by ``_id``: INSERT for an existing or inserted

@@ -69,7 +69,7 @@ class MqttSplit(SourceSplit):
 
 
 @checks_arguments
-class MqttSource(SingleSplitSource[MqttSplit]):
+class MqttSource(SingleSplitSource[Any, MqttSplit]):
     """Source of the messages of topics, at least once with QoS 1 and checkpoints.
 
     A message is acknowledged when a checkpoint that contains it is complete, so after a failure the

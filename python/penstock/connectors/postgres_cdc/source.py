@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo
+from penstock.common.types import Row
 from penstock.connectors.postgres_cdc.description import TableDescription, TableSplit
 from penstock.connectors.postgres_cdc.reader import TableReader
 from penstock.connectors.postgres_cdc.server import connection_settings
@@ -25,7 +26,7 @@ _SLOT_NAME: Final = re.compile(r"[a-z0-9_]{1,63}")
 
 
 @checks_arguments
-class PostgresCdcSource(SingleSplitSource[TableSplit]):
+class PostgresCdcSource(SingleSplitSource[Row, TableSplit]):
     """Source of the rows of a PostgreSQL table, then of all its changes, exactly once.
 
     The records are rows with kinds.  First come all rows, as INSERT, then for each committed

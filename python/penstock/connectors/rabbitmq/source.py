@@ -131,7 +131,7 @@ def check_arguments(used_by: str, config: Any, queue_name: Any) -> None:
         )
 
 
-class _QueueSource(SingleSplitSource[RMQSplit]):
+class _QueueSource(SingleSplitSource[Any, RMQSplit]):
     def __init__(
         self,
         config: RMQConnectionConfig,

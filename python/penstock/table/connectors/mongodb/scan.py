@@ -40,7 +40,7 @@ class ScanSplit(SourceSplit):
         return "collection"
 
 
-class MongoRows(SingleSplitSource[ScanSplit]):
+class MongoRows(SingleSplitSource[Any, ScanSplit]):
     """Reads a collection as record batches.
 
     Args:
