@@ -64,7 +64,7 @@ class WorkerLogs:
     def worker_lost(self, executor_id: str, message: str) -> None:
         """Add a line to the log of a lost worker: how it ended, and what its host knows of it."""
         record = logging.LogRecord(__name__, logging.ERROR, "", 0, message, None, None)
-        self._tails.of(executor_id).append(self._tail_format.format(record), record.created)
+        self._keep(executor_id, record)
 
     def close(self) -> None:
         """Handle the queued records, and end the thread."""
@@ -97,7 +97,7 @@ class WorkerLogs:
     def _log(self, entry: LogEntry, executor_id: str) -> None:
         target = logging.getLogger(entry.name)
         record = _record(entry, executor_id)
-        self._tails.of(executor_id).append(self._tail_format.format(record), record.created)
+        self._keep(executor_id, record)
         try:
             if has_handlers(target):
                 target.handle(record)
@@ -107,6 +107,10 @@ class WorkerLogs:
         except Exception:
             # A failing handler of the program must not block later records.
             logger.exception("a record of %s could not be logged", executor_id)
+
+    def _keep(self, executor_id: str, record: logging.LogRecord) -> None:
+        """Add a record to the end of a worker's log."""
+        self._tails.of(executor_id).append(self._tail_format.format(record), record.created)
 
 
 def levels(*, is_chosen: bool) -> dict[str, int]:

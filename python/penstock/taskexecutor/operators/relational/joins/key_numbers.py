@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from penstock.taskexecutor.operators.relational.key_texts import are_groupable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock._native.keys.key_numbers import KeyNumbers as NumbersOfIntegers
     from penstock.columns.array_types import Integers
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
@@ -32,7 +33,7 @@ class KeyNumbers:
         """
         self._has_texts = not are_groupable(kinds)
         self._numbers: dict[object, int] = {}
-        self._table: Any = None
+        self._table: NumbersOfIntegers | None = None
         self._batches = 0
         has_integers = bool(kinds) and all(map(pa.types.is_signed_integer, kinds))
         if has_integers and network.runtime() == "native":
