@@ -209,6 +209,18 @@ def q15(tables: Tables) -> DataStream[Any]:
     )
 
 
+def q16(tables: Tables) -> DataStream[Any]:
+    found = (
+        tables.rows("bid")
+        .key_by(as_tuple(field("channel"), DAY), Types.TUPLE([STRING, LONG]))
+        .aggregate({"time": agg.max(field("dateTime") % DAY_MS), **STATISTICS})
+    )
+    return found.map(
+        lambda row: (row[0], plain.day_of(row[1] * DAY_MS), plain.minute_of(row[2]), *row[3:]),
+        Types.TUPLE([STRING, STRING, STRING, *[LONG] * 12]),
+    )
+
+
 def q17(tables: Tables) -> DataStream[Any]:
     found = (
         tables.rows("bid")
