@@ -13,16 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from penstock import network
 from penstock.columns.key_columns import json_hashes
+from penstock.columns.record_batches import batch_of_bytes, selected_rows
 from penstock.graph.key_groups import key_group, operator_index
 from penstock.table import types
 from penstock.table.plan.schema import Field, Schema
 from penstock.taskexecutor.compiled import Output
 from penstock.taskexecutor.operators.relational.base import ExchangedBatches
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    batch_of_bytes,
-    selected_rows,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema
 from penstock.taskexecutor.operators.relational.exchange import PartitionOperator
 from penstock.taskexecutor.operators.relational.key_texts import (
     LEAST_ROWS,

@@ -11,11 +11,11 @@ pytest.importorskip("pyarrow")
 import numpy as np
 import pyarrow as pa
 from penstock.columns.groups import Groups
+from penstock.columns.record_batches import batch_of_bytes
 from penstock.graph.key_groups import key_group
 from penstock.network import key_hash
 from penstock.table import types
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
-from penstock.taskexecutor.operators.relational.batches import batch_of_bytes
 from penstock.taskexecutor.operators.relational.joins import column_sides, join, stored_rows
 from penstock.taskexecutor.operators.relational.joins.inner_join import keys_of
 from penstock.taskexecutor.operators.relational.joins.stored_rows import RowsOfKeys, StoredRows

@@ -9,8 +9,8 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+from penstock.columns.record_batches import values_of
 from penstock.table import types
-from penstock.taskexecutor.operators.relational.batches import values_of
 from unit.table.planning import ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 

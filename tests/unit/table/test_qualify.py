@@ -1,10 +1,10 @@
 """QUALIFY keeps the rows whose functions with OVER fulfil a condition."""
 
 import pytest
+from penstock.columns.record_batches import LEAST_ROWS
 from penstock.table import types
 from penstock.table.exceptions import ValidationException
 from penstock.table.plan import nodes as n
-from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS
 from unit.table.planning import TEXT, plan
 from unit.table.running import HarnessTable, run, settled
 

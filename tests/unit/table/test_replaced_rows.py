@@ -14,9 +14,9 @@ import numpy
 import pyarrow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from penstock.columns.record_batches import LEAST_ROWS
 from penstock.table import types
 from penstock.taskexecutor.operators.relational import ordering
-from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS
 from penstock.taskexecutor.operators.relational.change_pairs import differing
 from penstock.taskexecutor.operators.relational.ranks import replacements
 from unit.table.planning import PROCTIME, ROWTIME, TEXT

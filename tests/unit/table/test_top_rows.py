@@ -8,9 +8,10 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 
 from penstock import network
+from penstock.columns.record_batches import batch_of_bytes
 from penstock.graph.key_groups import key_group
 from penstock.table import types
-from penstock.taskexecutor.operators.relational.batches import arrow_schema, batch_of_bytes
+from penstock.taskexecutor.operators.relational.batches import arrow_schema
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ranks import top_rows
 from unit.table.planning import TEXT

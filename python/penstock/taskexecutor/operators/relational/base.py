@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.columns.record_batches import batch_bytes, batch_of_bytes
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP, StreamOperator
-from penstock.taskexecutor.operators.relational.batches import (
-    ChangeBuffer,
-    arrow_schema,
-    batch_bytes,
-    batch_of_bytes,
-)
+from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, arrow_schema
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.two_input import MultipleInputOperator
 

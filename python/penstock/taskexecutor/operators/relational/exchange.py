@@ -10,11 +10,11 @@ from penstock import network
 from penstock.columns.column_batch import ColumnBatch
 from penstock.columns.key_columns import KeyColumns, json_hashes
 from penstock.columns.partition import Partition
+from penstock.columns.record_batches import batch_bytes
 from penstock.common.typeinfo import Types
 from penstock.graph.key_groups import key_group, operator_index
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.batches import batch_bytes
 from penstock.taskexecutor.operators.relational.key_texts import key_column, key_texts
 
 if TYPE_CHECKING:

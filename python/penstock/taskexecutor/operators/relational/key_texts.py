@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.record_batches import selected_rows, values_of
 from penstock.common.values.number_text import double_text
-from penstock.taskexecutor.operators.relational.batches import selected_rows, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.record_batches import rows_of
 from penstock.graph.operators import CompiledPattern, PatternCondition
 from penstock.table.functions.evaluation import Evaluator
 from penstock.table.plan.expressions import AggregateCall, Column
@@ -15,7 +16,7 @@ from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.pattern import create_matcher
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, rows_of
+from penstock.taskexecutor.operators.relational.batches import ChangeBuffer
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import sort_key

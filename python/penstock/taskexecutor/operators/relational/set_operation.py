@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.columns.record_batches import rows_of
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import kinds_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 

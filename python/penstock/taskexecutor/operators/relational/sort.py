@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from penstock.columns.record_batches import rows_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.ordering import sort_key
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 

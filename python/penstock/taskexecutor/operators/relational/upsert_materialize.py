@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.columns.record_batches import rows_of
 from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import kinds_of
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.group_kernels import NoKernelError
+from penstock.columns.record_batches import LEAST_ROWS, one_batch, selected_rows
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.aggregates.packed_groups import PackedGroups
@@ -15,12 +16,7 @@ from penstock.taskexecutor.operators.relational.aggregates.running_aggregates im
     RunningAggregates,
 )
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import (
-    LEAST_ROWS,
-    kinds_of,
-    one_batch,
-    selected_rows,
-)
+from penstock.taskexecutor.operators.relational.batches import kinds_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import texts_of

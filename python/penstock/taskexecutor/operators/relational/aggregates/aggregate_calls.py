@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.record_batches import values_of
 from penstock.table.functions.accumulator_choice import accumulator, plain_accumulator
 from penstock.table.functions.aggregates import is_mergeable
 from penstock.table.types.arrow_types import python_values
@@ -11,7 +12,6 @@ from penstock.taskexecutor.operators.relational.aggregates.distinct_values impor
     in_present_form,
     noted,
 )
-from penstock.taskexecutor.operators.relational.batches import values_of
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import Groups, numbered
+from penstock.columns.record_batches import values_of
 from penstock.table.functions.accumulator_choice import counts_distinct
 from penstock.table.functions.accumulators import Distinct, as_kept, hashable
-from penstock.taskexecutor.operators.relational.batches import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.arrow_groups import grouped
+from penstock.columns.record_batches import LEAST_ROWS, values_of
 from penstock.table import types
 from penstock.table.functions.aggregates import is_mergeable
-from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS, values_of
 from penstock.taskexecutor.operators.relational.key_texts import key_text, key_texts
 
 if TYPE_CHECKING:

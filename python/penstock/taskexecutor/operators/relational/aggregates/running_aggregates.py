@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from penstock.columns.group_kernels import MOST, NoKernelError
 from penstock.columns.grouped_folds import counted_rows
 from penstock.columns.groups import Groups, numbered
+from penstock.columns.record_batches import values_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.functions import type_rules
 from penstock.table.functions.accumulator_choice import counts_distinct
@@ -25,11 +26,7 @@ from penstock.taskexecutor.operators.relational.aggregates.result_slots import (
     ResultColumn,
     ResultSlots,
 )
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    column_of_values,
-    values_of,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, column_of_values
 from penstock.taskexecutor.operators.relational.change_pairs import change_pairs
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 

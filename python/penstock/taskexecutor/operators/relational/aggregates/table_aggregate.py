@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.record_batches import selected_rows
 from penstock.common.exception_deadline import repr_in_time
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import argument_values
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, selected_rows
+from penstock.taskexecutor.operators.relational.batches import kinds_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls

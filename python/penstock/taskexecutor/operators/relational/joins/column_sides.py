@@ -8,42 +8,29 @@ group; the rows of a lower one are older.
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 
-from penstock import network
 from penstock.columns.groups import spread
-from penstock.columns.key_columns import json_hashes
-from penstock.columns.partition import HashPartition
-from penstock.formats.numpy_values import numpy_values
-from penstock.graph.key_groups import key_group
-from penstock.taskexecutor.operators.relational.batches import (
-    batch_of_bytes,
-    column_of_values,
-    rows_of,
-)
-from penstock.taskexecutor.operators.relational.joins.inner_join import plain_rows
-from penstock.taskexecutor.operators.relational.joins.join_pairs import NumberedRows
+from penstock.columns.record_batches import batch_of_bytes
 from penstock.taskexecutor.operators.relational.joins.key_numbers import KeyNumbers
+from penstock.taskexecutor.operators.relational.joins.partner_rows import NumberedRows
 from penstock.taskexecutor.operators.relational.joins.stored_rows import (
     RowBlock,
     RowsOfKeys,
     StoredRows,
 )
-from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.state.time_to_live import Aged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
-    from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
-    from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
     from penstock.taskexecutor.operators.relational.joins.inner_join import Partners
     from penstock.taskexecutor.state.heap import StateTable
 
@@ -64,8 +51,8 @@ class ColumnSides:
         context: OperatorContext,
         tables: tuple[StateTable, ...],
         schemas: tuple[pa.Schema, ...],
-        inputs: tuple[Schema, Schema],
         keys: tuple[tuple[int, ...], tuple[int, ...]],
+        parts: Callable[[list[pa.Array]], Iterable[tuple[int, Any, Any]]],
     ) -> None:
         """Start without rows; see `restore`.
 
@@ -73,8 +60,9 @@ class ColumnSides:
             context: The operator's context.
             tables: By side, its keyed state in memory.
             schemas: By side, the Arrow schema of its batches.
-            inputs: By side, its columns.
             keys: By side, the positions of the columns of the key.
+            parts: Yields, given the columns of the key of some rows, each of their key groups with
+                a key in state of that group, and the positions of its rows.
         """
         kinds = [
             schema.field(key).type
@@ -82,15 +70,14 @@ class ColumnSides:
             for key in each
         ]
         self._names = KeyNumbers(context, kinds, len(keys[0]))
-        self._max_parallelism = context.environment.max_parallelism
         self._tables = tables
-        self._inputs = inputs
         self._keys = keys
+        self._parts = parts
         self._stored = tuple(StoredRows(schema) for schema in schemas)
         self._rows_of = (RowsOfKeys(), RowsOfKeys())
         #: By side: the number of rows that keyed state has, and by key group its key and blocks.
         self._saved = [0, 0]
-        self._blocks: tuple[dict[int, tuple[str, list[Any]]], ...] = ({}, {})
+        self._blocks: tuple[dict[int, tuple[Any, list[Any]]], ...] = ({}, {})
         context.metric_group().gauge("numRowsInBlocks", lambda: sum(map(len, self._stored)))
 
     def named(self, side: int, batch: pa.RecordBatch) -> tuple[Groups, Integers]:
@@ -107,10 +94,10 @@ class ColumnSides:
         self._rows_of[side].add(names, groups, len(stored))
         stored.add(batch)
 
-    def restore(self) -> None:
-        """Take the rows out of keyed state, which may have the layout of `KeyedSides`."""
-        for side, table in enumerate(self._tables):
-            for batch in taken_batches(table, self._inputs[side], self._stored[side].schema):
+    def restore(self, batches: Sequence[Iterable[pa.RecordBatch]]) -> None:
+        """Add the rows of both sides that were taken out of keyed state."""
+        for side, each in enumerate(batches):
+            for batch in each:
                 self.keep(side, batch, *self.named(side, batch))
 
     def save(self) -> None:
@@ -123,20 +110,17 @@ class ColumnSides:
     def _save_rows(self, side: int, rows: Integers) -> None:
         selected = self._stored[side].select(rows)
         columns = [selected.column(key) for key in self._keys[side]]
-        if not columns:
-            self._add_block(side, key_group(_hash(""), self._max_parallelism), "", rows)
-            return
-        for group, text, part in parts_by_key_group(columns, self._max_parallelism):
-            self._add_block(side, group, text, rows[part])
+        for group, key, part in self._parts(columns):
+            self._add_block(side, group, key, rows[part])
 
-    def _add_block(self, side: int, group: int, text: str, rows: Integers) -> None:
+    def _add_block(self, side: int, group: int, key: Any, rows: Integers) -> None:
         """Add rows of one key group; merge them with blocks that have no more rows."""
-        text, blocks = self._blocks[side].setdefault(group, (text, []))
+        key, blocks = self._blocks[side].setdefault(group, (key, []))
         table = self._tables[side]
         while blocks and len(blocks[-1]) <= min(len(rows), _MOST_ROWS):
             rows = np.concatenate((blocks.pop(), rows))
-            table.map(len(blocks)).remove(text)
-        table.map(len(blocks)).put(text, RowBlock(self._stored[side], rows))
+            table.map(len(blocks)).remove(key)
+        table.map(len(blocks)).put(key, RowBlock(self._stored[side], rows))
         blocks.append(rows)
 
 
@@ -154,99 +138,18 @@ class _NumberedPartners:
         return NumberedRows(self._stored, self._rows[spread(self._starts[codes], sizes)])
 
 
-def parts_by_key_group(
-    columns: list[pa.Array], max_parallelism: int
-) -> Iterator[tuple[int, str, pa.RecordBatch]]:
-    """Yield each key group of some rows, the key in state of its first row, and their positions.
-
-    Args:
-        columns: The columns of the key, at least one.
-        max_parallelism: The number of key groups.
-    """
-    keys = pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
-    hashes = json_hashes(columns)
-    texts: list[str] | None = None
-    if hashes is None:
-        texts = key_texts(keys, range(len(columns)))
-        distinct = {text: _hash(text) for text in set(texts)}
-        hashes = array("i", [distinct[text] for text in texts])
-    # Each key group is the channel of its rows.
-    order, ends = HashPartition(max_parallelism, max_parallelism).order(hashes)
-    for group, part in enumerate(np.split(numpy_values(order), ends[:-1])):
-        if len(part):
-            first = int(part[0])
-            yield group, texts[first] if texts is not None else _text(keys, first), part
-
-
-def taken_batches(
-    table: StateTable, columns: Schema, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Take the rows of one side out of keyed state; those of a key are in order of arrival.
-
-    Args:
-        table: The state, in any layout.
-        columns: The columns of the side.
-        schema: Their Arrow schema.
-    """
-    rows: list[_Row] = []
-    for kept in table.map(None).values():
-        rows += plain_rows(kept)
-        if len(rows) >= ROWS_AT_ONCE:
-            yield _batch(rows, columns, schema)
-            rows = []
-    if rows:
-        yield _batch(rows, columns, schema)
-    yield from _blocks_of(table, schema)
-    for found in table.namespaces():
-        found.clear()
-        table.drop_if_empty(found.namespace)
-
-
-def key_blocks(
-    table: StateTable, side: KeyedRows, schema: pa.Schema, keys: Sequence[int], width: int
-) -> None:
-    """Convert the blocks of one side in keyed state into lists of rows by key.
+def taken_blocks(table: StateTable, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Take the blocks of one side out of keyed state, older ones of a key group first.
 
     Args:
         table: The state.
-        side: Its entries by key, which may expire.
-        schema: The Arrow schema of the side, without row kinds.
-        keys: The positions of the columns of the key.
-        width: The number of columns.
+        schema: The Arrow schema of the side.
     """
-    for batch in _blocks_of(table, schema):
-        rows: dict[str, list[_Row]] = {}
-        for text, row in zip(key_texts(batch, keys), rows_of(batch, width), strict=True):
-            rows.setdefault(text, []).append(row)
-        for text, added in rows.items():
-            side.put(text, [*plain_rows(side.get(text)), *added])
-    for found in table.namespaces():
-        if found.namespace is not None:
-            found.clear()
-            table.drop_if_empty(found.namespace)
-
-
-def _blocks_of(table: StateTable, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the blocks of one side, older ones of a key group first."""
-    numbers = [found.namespace for found in table.namespaces() if found.namespace is not None]
-    for number in sorted(numbers):
-        for value in table.map(number).values():
+    found = [each for each in table.namespaces() if each.namespace is not None]
+    for each in sorted(found, key=lambda each: each.namespace):
+        for value in each.values():
             # State that got a time to live has times.
             data: Any = value.value if isinstance(value, Aged) else value
             yield batch_of_bytes(data, schema)
-
-
-def _batch(rows: list[_Row], columns: Schema, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [
-        column_of_values(values, kind, field.type)
-        for values, kind, field in zip(zip(*rows, strict=True), columns.types, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _hash(text: str) -> int:
-    return network.key_hash("STRING")(text)
-
-
-def _text(keys: pa.RecordBatch, row: int) -> str:
-    return key_texts(keys.slice(row, 1), range(keys.num_columns))[0]
+        each.clear()
+        table.drop_if_empty(each.namespace)

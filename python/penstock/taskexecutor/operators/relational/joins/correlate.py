@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.columns.record_batches import rows_of
 from penstock.common.exception_deadline import repr_in_time
 from penstock.common.types import Row
 from penstock.table import types
@@ -14,7 +15,7 @@ from penstock.table.plan.nodes import ROW_KIND
 from penstock.table.plan.schema import Schema
 from penstock.table.types.arrow_types import arrow_array, python_values
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.batches import arrow_schema, rows_of
+from penstock.taskexecutor.operators.relational.batches import arrow_schema
 from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition
 from penstock.taskexecutor.operators.relational.python_calls import PythonCalls
 

@@ -9,20 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import numbered, spread
+from penstock.columns.record_batches import one_batch, rows_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.expressions import columns_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import (
-    ChangeBuffer,
-    arrow_schema,
-    one_batch,
-    rows_of,
-)
+from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, arrow_schema
 from penstock.taskexecutor.operators.relational.joins.join import is_not_in
 from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition
-from penstock.taskexecutor.operators.relational.joins.join_pairs import MOST_PAIRS
+from penstock.taskexecutor.operators.relational.joins.partner_rows import MOST_PAIRS
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows.windows import LocalTime

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.record_batches import rows_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import rows_of
 from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.joins.join_pairs import (
     JoinPairs,

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.record_batches import one_batch, rows_of
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    kinds_of,
-    one_batch,
-    rows_of,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, kinds_of
 from penstock.taskexecutor.operators.relational.expiring_rows import ExpiringRows, keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import Gathering
-from penstock.taskexecutor.operators.relational.joins.column_sides import ColumnSides, key_blocks
-from penstock.taskexecutor.operators.relational.joins.inner_join import InnerJoin, KeyedSides
+from penstock.taskexecutor.operators.relational.joins.column_sides import ColumnSides
+from penstock.taskexecutor.operators.relational.joins.inner_join import InnerJoin
 from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.joins.join_pairs import (
-    MOST_PAIRS,
     JoinPairs,
     texts_without_nulls,
 )
+from penstock.taskexecutor.operators.relational.joins.key_blocks import (
+    key_blocks,
+    parts_by_key_group,
+    taken_batches,
+)
+from penstock.taskexecutor.operators.relational.joins.keyed_sides import KeyedSides
+from penstock.taskexecutor.operators.relational.joins.partner_rows import MOST_PAIRS
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:
@@ -116,14 +119,21 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
         if kind == "INNER" and not (is_null_aware or any(has_kinds) or any(state_ttl_ms)):
             # A database may have more rows than fit into memory.
             if all(table.store is None for table in self.tables):
-                self.columns = ColumnSides(context, self.tables, self.schemas, inputs, keys)
+                parts = partial(
+                    parts_by_key_group, max_parallelism=context.environment.max_parallelism
+                )
+                self.columns = ColumnSides(context, self.tables, self.schemas, keys, parts)
+                self.rows_in_state = [
+                    taken_batches(*each)
+                    for each in zip(self.tables, inputs, self.schemas, strict=True)
+                ]
             sides = self.columns or KeyedSides(self.sides, self.widths, keys)
             self.inner = InnerJoin(context, self.pairs, sides, keys, equates_nulls=equates_nulls)
 
     def open(self) -> None:
         """Restore the rows of both sides, and open the user functions."""
         if self.columns is not None:
-            self.columns.restore()
+            self.columns.restore(self.rows_in_state)
         else:
             for side, table in enumerate(self.tables):
                 key_blocks(

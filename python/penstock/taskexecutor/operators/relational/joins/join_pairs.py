@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.record_batches import values_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.expressions import columns_of
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    column_of_values,
-    values_of,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, column_of_values
+from penstock.taskexecutor.operators.relational.joins.partner_rows import MOST_PAIRS, MOST_PLACED
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 
 if TYPE_CHECKING:
@@ -24,18 +22,9 @@ if TYPE_CHECKING:
     from penstock.table.types import DataType
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition
-    from penstock.taskexecutor.operators.relational.joins.stored_rows import (
-        SelectedRows,
-        StoredRows,
-    )
+    from penstock.taskexecutor.operators.relational.joins.partner_rows import NumberedRows
 
 _Row = tuple[Any, ...]
-
-#: The approximate number of pairs that are joined at once, which bounds their memory.
-MOST_PAIRS: Final = 16_384
-
-#: The number of rows of the other side that are columns at once.
-MOST_PLACED: Final = 4 * MOST_PAIRS
 
 
 class JoinPairs:
@@ -236,29 +225,6 @@ class PlacedRows(_Rows):
             found = super().column(index, kind, target, slice(None))
             self._columns[index] = found
         return found.take(pa.array(self.places[part]))
-
-
-class NumberedRows:
-    """Rows of the other side that are stored as columns, one for each pair."""
-
-    def __init__(self, stored: StoredRows, rows: Integers) -> None:
-        """Wrap stored rows; ``rows`` has the number of each pair's row, as a numpy array."""
-        self._stored = stored
-        self._rows = rows
-        self._selected: dict[tuple[int, int], SelectedRows] = {}
-
-    def keep(self, mask: Booleans) -> None:
-        """Keep the pairs for which a boolean numpy array is true."""
-        self._rows = self._rows[mask]
-        self._selected = {}
-
-    def column(self, index: int, kind: DataType, target: pa.DataType, part: slice) -> pa.Array:
-        """Return a column of the rows of some pairs; see `_Rows.column`."""
-        del kind, target
-        bounds = part.start, part.stop
-        if bounds not in self._selected:
-            self._selected = {bounds: self._stored.select(self._rows[part])}
-        return self._selected[bounds].column(index)
 
 
 def texts_without_nulls(

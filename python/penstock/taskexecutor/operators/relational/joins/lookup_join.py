@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.columns.record_batches import rows_of
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import ChangeBuffer, kinds_of
 from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import spread
-from penstock.taskexecutor.operators.relational.batches import batch_bytes, one_batch
+from penstock.columns.record_batches import batch_bytes, one_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.record_batches import rows_of
 from penstock.errors import InvalidProgramError
 from penstock.table.plan.nodes import DELETE, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import TwoInputRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of, rows_of
+from penstock.taskexecutor.operators.relational.batches import kinds_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.joins.join_condition import JoinCondition, nulls
 from penstock.taskexecutor.operators.relational.key_texts import key_texts

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.group_kernels import NoKernelError
+from penstock.columns.record_batches import LEAST_ROWS, one_batch, rows_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.nodes import INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS, one_batch, rows_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
 from penstock.taskexecutor.operators.relational.key_texts import key_texts

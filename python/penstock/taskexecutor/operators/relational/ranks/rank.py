@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from penstock.columns.group_kernels import NoKernelError
+from penstock.columns.record_batches import LEAST_ROWS, one_batch, rows_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import (
-    LEAST_ROWS,
-    kinds_of,
-    one_batch,
-    rows_of,
-)
+from penstock.taskexecutor.operators.relational.batches import kinds_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
-from penstock.taskexecutor.operators.relational.joins.column_sides import key_blocks
+from penstock.taskexecutor.operators.relational.joins.key_blocks import key_blocks
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import (
     can_rank,

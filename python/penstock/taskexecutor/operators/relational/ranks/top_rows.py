@@ -9,13 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import spread
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    column_of_values,
-    rows_of,
-)
-from penstock.taskexecutor.operators.relational.joins.column_sides import (
-    ROWS_AT_ONCE,
+from penstock.columns.record_batches import rows_of
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, column_of_values
+from penstock.taskexecutor.operators.relational.joins.column_sides import ROWS_AT_ONCE
+from penstock.taskexecutor.operators.relational.joins.key_blocks import (
     parts_by_key_group,
     taken_batches,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.columns.record_batches import selected_rows
 from penstock.table.plan.nodes import INSERT
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import selected_rows
 from penstock.taskexecutor.operators.relational.key_texts import key_text
 
 if TYPE_CHECKING:

@@ -8,17 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import Groups, numbered
+from penstock.columns.record_batches import LEAST_ROWS, one_batch, selected_rows
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.types import LocalZonedTimestampType
 from penstock.taskexecutor.operators.relational.aggregates.aggregate_calls import AggregateCalls
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import (
-    LEAST_ROWS,
-    arrow_schema,
-    column_of_values,
-    one_batch,
-    selected_rows,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, column_of_values
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_text, texts_of
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 from penstock.taskexecutor.operators.relational.windows.open_sessions import OpenSessions

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns.arrow_groups import grouped
+from penstock.columns.record_batches import values_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.table import types
 from penstock.table.types.arrow_types import arrow_type
 from penstock.taskexecutor.operators.relational.aggregates.partial_aggregates import argument_of
-from penstock.taskexecutor.operators.relational.batches import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,13 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns.groups import spread
+from penstock.columns.record_batches import selected_rows, values_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    selected_rows,
-    values_of,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema
 from penstock.taskexecutor.operators.relational.key_texts import texts_of
 from penstock.taskexecutor.operators.relational.windows.slice_partials import SlicePartials
 from penstock.taskexecutor.operators.relational.windows.slices import Slices

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from penstock.columns.group_kernels import best
 from penstock.columns.groups import Groups, numbered
+from penstock.columns.record_batches import LEAST_ROWS
 from penstock.formats.numpy_values import numpy_values
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.batches import LEAST_ROWS
 
 if TYPE_CHECKING:
     from penstock.columns.array_types import Booleans

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.columns.groups import spread
 from penstock.columns.panes import sliding_windows, tumbling_starts
+from penstock.columns.record_batches import selected_rows
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.nodes import ADDED, INSERT
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
@@ -21,11 +22,7 @@ from penstock.taskexecutor.operators.relational.base import (
     KeyedRelationalOperator,
     RelationalOperator,
 )
-from penstock.taskexecutor.operators.relational.batches import (
-    arrow_schema,
-    kinds_of,
-    selected_rows,
-)
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, kinds_of
 from penstock.taskexecutor.operators.relational.key_texts import key_text, texts_of
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds
 
