@@ -51,6 +51,42 @@ def runs_in_stages(env, _):
     env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
 
 
+def computes_with_batches(env, _):
+    """Call functions with batches of keys and of windows, and aggregate columns."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from penstock import aggregates as agg
+    from penstock.common import Time
+    from penstock.datastream.window import TumblingEventTimeWindows
+    from penstock.expressions import as_tuple, field
+
+    def halves(batch):
+        even = batch.filter(pc.equal(pc.bit_wise_and(batch["n"], 1), 0))
+        return pa.record_batch({"n": pc.divide(even["n"], 2)})
+
+    def total(batch):
+        return pa.record_batch({"n": [pc.sum(batch["n"]).as_py()]})
+
+    number = Types.ROW_NAMED(["n"], [Types.LONG()])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(field("n"))
+    numbers = env.from_arrow(pa.table({"n": range(3000)})).assign_timestamps_and_watermarks(
+        strategy
+    )
+    keyed = numbers.rebalance().key_by(field("n") % 3)
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(1000)))
+    streams = [
+        keyed.map_batches(halves, number),
+        windows.apply_batches(total, number),
+        windows.aggregate({"n": agg.sum("n")}),
+    ]
+    pairs = [stream.map(as_tuple(kind, field("n")), PAIR) for kind, stream in enumerate(streams)]
+    sums = collections.defaultdict(list)
+    with pairs[0].union(*pairs[1:]).execute_and_collect() as found:
+        for kind, one in found:
+            sums[kind].append(one)
+    print(sorted(sums[0]) == list(range(1500)), sorted(sums[1]), sorted(sums[2]))
+
+
 def exchanges_frames(env, folder):
     """Turn DataFrames into streams and streams into DataFrames, without a row in the driver."""
     import datetime

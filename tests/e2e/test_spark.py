@@ -64,7 +64,7 @@ def on_one_spark(
     """Return the output of programs that run one after the other, because Spark starts slowly."""
     names = (
         "collects+prints+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
-        "+exchanges_streams+runs_in_stages+loses_a_worker+is_given_up"
+        "+exchanges_streams+runs_in_stages+computes_with_batches+loses_a_worker+is_given_up"
     )
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
@@ -87,6 +87,15 @@ def test_printed_lines_are_on_the_standard_output_of_the_program(
 
 def test_a_batch_job_runs_in_stages(on_one_spark: dict[str, str]) -> None:
     assert on_one_spark["runs_in_stages"] == "[(0, 1683), (1, 1617), (2, 1650)]\n"
+
+
+def test_functions_of_batches(on_one_spark: dict[str, str]) -> None:
+    totals = sorted(
+        sum(n for n in range(first, first + 1000) if n % 3 == key)
+        for first in range(0, 3000, 1000)
+        for key in range(3)
+    )
+    assert on_one_spark["computes_with_batches"] == f"True {totals} {totals}\n"
 
 
 def test_frames_of_spark_are_streams_and_streams_frames(on_one_spark: dict[str, str]) -> None:

@@ -5,8 +5,11 @@ The results of these jobs follow from their elements alone, in any order.
 
 import asyncio
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from penstock import aggregates as agg
 from penstock.cep import CEP, Pattern
-from penstock.common import Configuration, Time, Types, WatermarkStrategy
+from penstock.common import Configuration, Row, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.functions import (
@@ -19,6 +22,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.operators import OneInputStreamOperator
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from penstock.expressions import field
 
 from recovery.sink_programs import KEYS, FailingOnTheWay, PacedNumbers
 
@@ -280,6 +284,49 @@ def expected_two_inputs():
     ]
 
 
+# ---- batches of columns ------------------------------------------------------------------------
+
+KEYED = Types.ROW_NAMED(["key", "number"], [Types.LONG(), Types.LONG()])
+
+
+def keyed(stream):
+    """Return numbers as rows with their keys, grouped by key."""
+    return stream.map(lambda n: Row(key=n % KEYS, number=n), KEYED).key_by(field("key"))
+
+
+def in_windows(stream):
+    return keyed(stream).window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+
+
+def as_pairs(rows):
+    return rows.map(lambda row: (row[0], row[1]), Types.TUPLE([Types.LONG(), Types.LONG()]))
+
+
+def negated(batch):
+    return pa.record_batch({"key": batch["key"], "number": pc.negate(batch["number"])})
+
+
+def keyed_batches(stream):
+    return as_pairs(keyed(stream).map_batches(negated, KEYED))
+
+
+def expected_keyed_batches():
+    return [(number % KEYS, -number) for number in range(ELEMENTS)]
+
+
+def total(batch):
+    return pa.record_batch({"key": batch["key"][:1], "number": [pc.sum(batch["number"]).as_py()]})
+
+
+def window_batches(stream):
+    return as_pairs(in_windows(stream).apply_batches(total, KEYED))
+
+
+def window_aggregates(stream):
+    totals = in_windows(stream).aggregate({"total": agg.sum("number")})
+    return totals.map(lambda row: (row.key, row.total), Types.TUPLE([Types.LONG(), Types.LONG()]))
+
+
 # ---- iterations --------------------------------------------------------------------------------
 
 
@@ -371,6 +418,9 @@ KINDS = {
     "interval join": (interval_join, expected_interval_join),
     "pattern": (patterns, expected_patterns),
     "two inputs": (two_inputs, expected_two_inputs),
+    "keyed batches": (keyed_batches, expected_keyed_batches),
+    "window batches": (window_batches, expected_windows),
+    "window aggregates": (window_aggregates, expected_windows),
     "iteration": (iteration, expected_iteration),
     "regular join": (regular_join, expected_regular_join),
     "deadline join": (deadline_join, expected_deadline_join),
