@@ -93,6 +93,34 @@ def test_records_are_ordered_by_time_and_matches_carry_that_of_their_last():
         assert harness.values("out") == [("order=3 pay=5", 5)]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_waiting_records_of_a_key_share_a_timer(backend):
+    """Only the earliest needs one: all that the watermark reached are processed when it fires."""
+    harness = KeyedOneInputStreamOperatorTestHarness(
+        operators.MatchPattern(
+            Texts(), pattern=compiled_for(Pattern.begin("a").where(kind("o")), None)
+        ),
+        lambda event: event[0],
+        configuration={"state.backend.type": backend},
+    )
+    with harness:
+        for timestamp in (4, 6, 9, 5, 2):
+            harness.process_element(("k", "o", timestamp), timestamp)
+        assert harness.num_event_time_timers == 2
+        harness.process_watermark(5)
+        assert [text for text, _ in harness.values] == ["a=2", "a=4", "a=5"]
+        assert harness.num_event_time_timers == 1
+        harness.process_element(("k", "o", 8), 8)
+        harness.process_element(("k", "o", 10), 10)
+        assert harness.num_event_time_timers == 1
+        harness.process_watermark(6)
+        harness.process_watermark(9)
+        assert [text for text, _ in harness.values][3:] == ["a=6", "a=8", "a=9"]
+        harness.process_watermark(10)
+        assert [text for text, _ in harness.values][6:] == ["a=10"]
+        assert harness.num_event_time_timers == 0
+
+
 def test_records_of_one_timestamp_stay_in_order_or_follow_the_comparator():
     pattern = Pattern.begin("a").where(kind("o")).next("b").where(kind("p"))
     events = [("k", "p", 5), ("k", "o", 5)]

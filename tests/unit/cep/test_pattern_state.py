@@ -1,5 +1,10 @@
 """The entry of a key: matches share nodes and records, and unreferenced ones are removed."""
 
+import gc
+import pickle
+
+import pytest
+from penstock import network
 from penstock.cep import Pattern, SkipStrategy
 from penstock.cep.pattern_stream import compiled_for
 from penstock.common.time import Duration
@@ -178,6 +183,29 @@ def test_equal_records_are_two():
     feeding = Feeding(pattern)
     assert feeding.feed("a1 a1") == [{"a": ["a1", "a1"]}]
     assert feeding.records == {"a1": 1}
+
+
+@pytest.mark.skipif(network.runtime() != "native", reason="plain Python cannot hide containers")
+def test_the_collector_does_not_traverse_entries():
+    """A collection would traverse the entries of all keys."""
+    feeding = Feeding(loop())
+
+    def tracked():
+        matches, nodes, records = feeding.entry[2], feeding.entry[4], feeding.entry[5]
+        return [each for each in (feeding.entry, matches, nodes, records) if gc.is_tracked(each)]
+
+    feeding.feed("a1 x1")
+    assert not gc.is_tracked(feeding.entry)
+    assert not any(map(gc.is_tracked, feeding.entry[2]))
+    feeding.feed("b1 b2 c1 x2")
+    assert feeding.nodes
+    assert tracked() == []
+    feeding.entry = pickle.loads(pickle.dumps(feeding.entry))
+    assert len(tracked()) == 4
+    feeding.matcher.adopt(feeding.entry)
+    assert tracked() == []
+    assert len(feeding.feed("c2")) == 0
+    assert feeding.partial == 0 or tracked() == []
 
 
 def test_a_condition_is_evaluated_once_for_a_record():

@@ -3,6 +3,7 @@
 cimport cython
 
 
+@cython.locals(first=cython.longlong, other=cython.longlong)
 cpdef bint is_before(tuple left, tuple right) except -1
 
 

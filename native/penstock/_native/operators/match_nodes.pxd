@@ -2,6 +2,8 @@
 
 cimport cython
 
+from penstock._native.operators.untracked cimport untrack
+
 
 @cython.locals(records=list)
 cpdef Py_ssize_t add_record(list entry, object record, object value) except -1

@@ -7,6 +7,7 @@ from penstock._native.operators.match_nodes cimport (
     add_node, add_record, flatten, has_record, refer, release
 )
 from penstock._native.operators.pattern_automaton cimport MatchCondition, MatchEdge, MatchState
+from penstock._native.operators.untracked cimport untrack
 
 
 @cython.final
@@ -18,9 +19,15 @@ cdef class PartialMatch:
     cdef long long current_timestamp
 
     @cython.locals(
-        match=tuple, nodes=list, records=list, node=Py_ssize_t, state=MatchState, found=list
+        match=tuple, nodes=list, records=list, node=Py_ssize_t, index=Py_ssize_t, slot=Py_ssize_t,
+        found=list
     )
     cpdef list get_events_for_pattern(self, str name)
+    @cython.locals(
+        match=tuple, nodes=list, node=Py_ssize_t, index=Py_ssize_t, slot=Py_ssize_t,
+        found=Py_ssize_t
+    )
+    cdef Py_ssize_t _place_of(self, str name, bint is_first) except -2
 
 
 @cython.final
@@ -48,12 +55,14 @@ cdef class PatternMatcher:
     cdef readonly list deadlines
     cdef readonly long long ended_at
 
+    @cython.locals(matches=list, entry=list)
     cpdef list new_entry(self)
     cpdef bint is_unused(self, list entry) except -1
-    @cython.locals(index=Py_ssize_t, fresh=list, complete=list, match=tuple)
+    @cython.locals(index=Py_ssize_t, fresh=list, complete=list, matches=list, match=tuple)
     cpdef list process(self, list entry, object value, long long timestamp)
     @cython.locals(
-        ended=int, end=cython.longlong, fresh=list, complete=list, match=tuple, state=MatchState
+        ended=int, end=cython.longlong, fresh=list, complete=list, matches=list, match=tuple,
+        state=MatchState
     )
     cpdef list advance(self, list entry, long long timestamp)
     cdef _add_complete(self, list entry, list complete)
@@ -63,16 +72,18 @@ cdef class PatternMatcher:
     cdef int _ended_window(self, tuple match, long long timestamp) except -1
     @cython.locals(
         node=Py_ssize_t, is_new=bint, index=Py_ssize_t, goes_on=list, is_discarded=bint,
-        is_owned=bint, state=MatchState, waiting=list, edge=MatchEdge, target=MatchState,
-        following=tuple
+        is_owned=bint, source=Py_ssize_t, state=MatchState, waiting=list, edge=MatchEdge,
+        target=MatchState, following=tuple
     )
     cdef _step(self, list entry, tuple match, list fresh, list complete)
     @cython.locals(index=Py_ssize_t, following=tuple, added=Py_ssize_t)
     cdef tuple _with_node(self, list entry, tuple match, list goes_on)
-    @cython.locals(following=tuple, end=MatchState, time=object, added=Py_ssize_t)
-    cdef _take(
-        self, list entry, tuple match, MatchState state, MatchState target, list goes_on,
-        list complete
+    @cython.locals(
+        following=tuple, ended=tuple, end=MatchState, time=object, record=object,
+        before=Py_ssize_t, added=Py_ssize_t
+    )
+    cdef tuple _take(
+        self, list entry, tuple match, MatchState state, MatchState target, list complete
     )
     @cython.locals(waiting=list, edge=MatchEdge)
     cdef MatchState _end_after(self, MatchState state)

@@ -7,6 +7,7 @@ from penstock._native.operators.operator_loop cimport FunctionOperator
 from penstock._native.operators.pattern_matching cimport PatternMatcher
 from penstock._native.operators.process_operators cimport emit_results
 from penstock._native.operators.timers cimport InternalTimerService, TimerTarget
+from penstock._native.operators.untracked cimport untrack
 from penstock._native.state.heap_states cimport KeyContext as Context
 from penstock._native.state.state_table cimport CopyOnWriteStateMap as Map
 
@@ -47,12 +48,15 @@ cdef class PatternOperator(FunctionOperator):
     cpdef process(self, object value, long long timestamp)
     cpdef process_watermark(self, long long timestamp)
     cdef _take_late(self, object value, long long timestamp)
-    @cython.locals(waiting=dict, time=object, values=list)
+    @cython.locals(waiting=dict, time=object, earliest=cython.longlong, values=list)
     cdef _keep(self, object key, object value, long long timestamp)
     cdef _register(self, long long timestamp)
     @cython.locals(entry=list, is_kept=bint)
     cdef _process(self, object key, object value, long long timestamp)
-    @cython.locals(waiting=dict, entry=list, is_kept=bint, values=list, time=object)
+    @cython.locals(
+        waiting=dict, entry=list, is_kept=bint, values=list, time=object, now=cython.longlong,
+        rest=dict
+    )
     cdef reach(self, object key, long long timestamp)
     cdef _touch(self, object key, list entry)
     cdef expire(self, object key, long long timestamp)

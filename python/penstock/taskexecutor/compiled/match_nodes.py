@@ -24,6 +24,9 @@ from __future__ import annotations
 
 from typing import Any
 
+# Relative: when compiled, the function that the .pxd cimports.
+from .untracked import untrack  # noqa: TID252
+
 
 def add_record(entry: list[Any], record: int, value: object) -> int:
     """Add a record without references.
@@ -38,6 +41,8 @@ def add_record(entry: list[Any], record: int, value: object) -> int:
     """
     if entry[4] is None:
         entry[4], entry[5] = [0], [0]
+        untrack(entry[4])
+        untrack(entry[5])
     records = entry[5]
     slot: int = records[0]
     if slot == 0:

@@ -42,6 +42,7 @@ from .match_nodes import (  # noqa: TID252
     release,
 )
 from .pattern_automaton import MatchCondition, MatchState  # noqa: TC001, TID252
+from .untracked import untrack  # noqa: TID252
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,14 +86,16 @@ class PartialMatch:
         found: list[Any] = []
         match = self.match
         if len(match) > 5:
-            if self.states[match[5]].label == name:
+            index = match[5]
+            if self.states[index].label == name:
                 found.append(match[6])
             return found
         nodes, records, node = self.entry[4], self.entry[5], match[2]
         while node != 0:
-            state = self.states[nodes[4 * node - 2]]
-            if state.label == name:
-                found.append(records[3 * nodes[4 * node - 1] - 1])
+            index = nodes[4 * node - 2]
+            if self.states[index].label == name:
+                slot = nodes[4 * node - 1]
+                found.append(records[3 * slot - 1])
             node = nodes[4 * node - 3]
         found.reverse()
         return found
@@ -100,25 +103,40 @@ class PartialMatch:
     def first(self, *names: str) -> object:
         """Return the first record of the first of these parts that has one, else None."""
         for name in names:
-            found = self.get_events_for_pattern(name)
-            if found:
-                return found[0]
+            place = self._place_of(name, True)
+            if place != 0:
+                return self.match[6] if place < 0 else self.entry[5][place]
         return None
 
     def last(self, *names: str) -> object:
         """Return the last record of the first of these parts that has one, else None."""
-        match = self.match
-        nodes, records = self.entry[4], self.entry[5]
         for name in names:
-            if len(match) > 5 and self.states[match[5]].label == name:
-                return match[6]
-            node = match[2]
-            while node != 0:
-                state = self.states[nodes[4 * node - 2]]
-                if state.label == name:
-                    return records[3 * nodes[4 * node - 1] - 1]
-                node = nodes[4 * node - 3]
+            place = self._place_of(name, False)
+            if place != 0:
+                return self.match[6] if place < 0 else self.entry[5][place]
         return None
+
+    def _place_of(self, name: str, is_first: bool) -> int:
+        """Return where the records have the first or last one of a part.
+
+        Returns:
+            -1 for the record of a match without a node; 0 if the match has none of the part.
+        """
+        match = self.match
+        if len(match) > 5:
+            index = match[5]
+            return -1 if self.states[index].label == name else 0
+        nodes, node = self.entry[4], match[2]
+        found = 0
+        while node != 0:
+            index = nodes[4 * node - 2]
+            if self.states[index].label == name:
+                slot = nodes[4 * node - 1]
+                found = 3 * slot - 1
+                if not is_first:
+                    break
+            node = nodes[4 * node - 3]
+        return found
 
     def timestamp(self) -> int:
         """Return the timestamp of the record, in ms."""
@@ -176,6 +194,7 @@ class PatternMatcher:
         self.throws_on_miss = throws_on_miss
         self.names = "\n".join(state.name for state in states)
         self.not_begun = (start.index, 0, 0, 0, 0)
+        untrack(self.not_begun)
         self.has_windows = any(state.window_ms > 0 for state in states)
         self.has_iterative = any(is_iterative)
         self.context = PartialMatch(clock)
@@ -194,7 +213,11 @@ class PatternMatcher:
 
     def new_entry(self) -> _Entry:
         """Return the state of a key without any record so far."""
-        return [self.names, 0, [self.not_begun], None, None, None]
+        matches = [self.not_begun]
+        entry = [self.names, 0, matches, None, None, None]
+        untrack(matches)
+        untrack(entry)
+        return entry
 
     def is_unused(self, entry: _Entry) -> bool:
         """Return whether an entry equals a new one."""
@@ -219,6 +242,13 @@ class PatternMatcher:
                 if nodes[place] > 0:
                     nodes[place - 2] = self._moved_index(nodes[place - 2], moved, entry[0])
         entry[0] = self.names
+        for which in (2, 3):
+            for match in entry[which] or ():
+                untrack(match)
+        for part in entry[2:]:
+            if part is not None:
+                untrack(part)
+        untrack(entry)
 
     def _moved(self, match: _Match, moved: list[int | None], names: str) -> _Match:
         if match[1] == 0:
@@ -262,8 +292,10 @@ class PatternMatcher:
         for index in range(len(self.functions)):
             self.known[index] = 0
         fresh: list[Any] = []
+        untrack(fresh)
         complete: list[Any] = []
-        for match in entry[2]:
+        matches = entry[2]
+        for match in matches:
             self._step(entry, match, fresh, complete)
         entry[2] = fresh
         if not complete and not entry[3]:
@@ -285,8 +317,10 @@ class PatternMatcher:
             return []
         self.ended_at = 0
         fresh: list[Any] = []
+        untrack(fresh)
         complete: list[Any] = []
-        for match in entry[2]:
+        matches = entry[2]
+        for match in matches:
             ended = self._ended_window(match, timestamp)
             if ended == 0:
                 push(fresh, match)
@@ -308,6 +342,7 @@ class PatternMatcher:
         """Add complete matches to those of an entry."""
         if entry[3] is None:
             entry[3] = []
+            untrack(entry[3])
         for match in complete:
             push(entry[3], match)
 
@@ -347,18 +382,22 @@ class PatternMatcher:
             for index in range(len(self.functions)):
                 if self.is_iterative[index]:
                     self.known[index] = 0
-        goes_on: list[Any] = []
+        # Most matches go on as one or none, from the edges of their own state: no lists for them.
+        goes_on: Any = None
+        waiting: Any = None
         is_discarded = False
         is_owned = node != 0
-        state = self.states[match[0]]
-        waiting: list[Any] = [state]
-        while waiting:
-            state = waiting.pop()
+        source = match[0]
+        state = self.states[source]
+        while True:
             for edge in state.edges:
                 if edge.condition is not None and not self._holds(edge.condition):
                     continue
                 target = edge.target
+                following = None
                 if edge.action == 2:
+                    if waiting is None:
+                        waiting = []
                     waiting.append(target)
                 elif target.is_stop:
                     is_discarded = True
@@ -369,37 +408,46 @@ class PatternMatcher:
                             is_owned = False
                         elif node != 0:
                             refer(entry, node)
-                        following = (
-                            match if target.index == match[0] else (target.index, *match[1:])
-                        )
+                        following = match
+                        if target.index != source:
+                            following = (target.index, *match[1:])
+                            untrack(following)
                         if target.is_final:
                             push(complete, following)
-                        else:
-                            goes_on.append(following)
+                            following = None
                 else:
                     if node == 0 and not is_new:
                         match = self._with_node(entry, match, goes_on)
                         node = match[2]
                         is_owned = True
-                    self._take(entry, match, state, target, goes_on, complete)
-        if is_discarded:
+                    following = self._take(entry, match, state, target, complete)
+                if following is not None:
+                    if goes_on is None:
+                        goes_on = []
+                    goes_on.append(following)
+            if not waiting:
+                break
+            state = waiting.pop()
+        if goes_on is not None:
             for following in goes_on:
-                release(entry, following[2])
-        else:
-            for following in goes_on:
-                push(fresh, following)
+                if is_discarded:
+                    release(entry, following[2])
+                else:
+                    push(fresh, following)
         if is_new:
             push(fresh, match)
         elif is_owned:
             release(entry, node)
 
-    def _with_node(self, entry: _Entry, match: _Match, goes_on: list[_Match]) -> _Match:
+    def _with_node(self, entry: _Entry, match: _Match, goes_on: list[_Match] | None) -> _Match:
         """Return a match of one record with a node, which the matches that go on share."""
         added = add_node(entry, 0, match[5], add_record(entry, match[1], match[6]))
-        for index, following in enumerate(goes_on):
-            refer(entry, added)
-            goes_on[index] = (*following[:2], added, *following[3:5])
-        return (*match[:2], added, *match[3:5])
+        if goes_on is not None:
+            for index, following in enumerate(goes_on):
+                refer(entry, added)
+                goes_on[index] = following = (*following[:2], added, *following[3:5])
+                untrack(following)
+        return (match[0], match[1], added, match[3], match[4])
 
     def _take(
         self,
@@ -407,14 +455,17 @@ class PatternMatcher:
         match: _Match,
         state: MatchState,
         target: MatchState,
-        goes_on: list[_Match],
         complete: list[_Match],
-    ) -> None:
-        """Add the record to a match as a part of a state, and go to another state."""
+    ) -> _Match | None:
+        """Add the record to a match as a part of a state, and go to another state.
+
+        Returns:
+            The match; None if it is complete.
+        """
         time: Any = self.timestamp
         if self.record == 0:
             self.record = entry[1] = entry[1] + 1
-        record = self.record
+        record: Any = self.record
         if match[1] == 0:
             self.has_begun = True
             following: _Match = (target.index, record, 0, time, time, state.index, self.value)
@@ -422,13 +473,14 @@ class PatternMatcher:
             # The match holds the first reference.
             if self.slot == 0 or not has_record(entry, self.slot, record):
                 self.slot = add_record(entry, record, self.value)
-            added = add_node(entry, match[2], state.index, self.slot)
-            refer(entry, match[2])
+            before = match[2]
+            added = add_node(entry, before, state.index, self.slot)
+            refer(entry, before)
             following = (target.index, match[1], added, match[3], time)
+        untrack(following)
         if target.is_final:
             push(complete, following)
-            return
-        goes_on.append(following)
+            return None
         if target.window_ms > 0:
             self.deadlines.append(self.timestamp + target.window_ms)
         if target.may_end:
@@ -436,7 +488,10 @@ class PatternMatcher:
             if end is not None:
                 if following[2] != 0:
                     refer(entry, following[2])
-                push(complete, (end.index, *following[1:]))
+                ended = (end.index, *following[1:])
+                untrack(ended)
+                push(complete, ended)
+        return following
 
     def _end_after(self, state: MatchState) -> MatchState | None:
         """Return the final state if edges lead there from a state without another record."""

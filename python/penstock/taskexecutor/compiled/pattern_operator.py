@@ -17,6 +17,7 @@ from .operator_loop import MIN_TIMESTAMP, FunctionOperator  # noqa: TID252
 from .pattern_matching import PatternMatcher  # noqa: TC001, TID252
 from .process_operators import emit_results  # noqa: TID252
 from .timers import InternalTimerService, TimerTarget  # noqa: TID252
+from .untracked import untrack  # noqa: TID252
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,14 +187,22 @@ class PatternOperator(FunctionOperator):
         waiting = self.waiting.get(key)
         time: Any = timestamp
         if waiting is None:
-            self.waiting.put(key, {time: [value]})
+            waiting = {}
+            self.waiting.put(key, waiting)
         else:
             values = waiting.get(time)
             if values is not None:
                 values.append(value)
                 return
-            waiting[time] = [value]
-        self._register(timestamp)
+        values = [value]
+        waiting[time] = values
+        untrack(values)
+        untrack(waiting)
+        # The earliest time has a timer, and those after the dictionary's first one need none.
+        for earliest in waiting:
+            if timestamp <= earliest:
+                self._register(timestamp)
+            break
 
     def _register(self, timestamp: int) -> None:
         """Register a timer for a time at which a key must be checked."""
@@ -219,17 +228,27 @@ class PatternOperator(FunctionOperator):
         entry = self._entry(key)
         is_kept = entry is not self.unused
         if waiting is not None:
-            for time in sorted(waiting):
-                if time > timestamp:
-                    break
-                values = waiting.pop(time)
-                self._advance(entry, time)
+            rest: dict[int, list[Any]] | None = None
+            for time in waiting if len(waiting) == 1 else sorted(waiting):
+                values = waiting[time]
+                now = time
+                if now > timestamp:
+                    if rest is None:
+                        # The first one that stays, and the others wait for it.
+                        rest = {}
+                        self._register(now)
+                    rest[time] = values
+                    continue
+                self._advance(entry, now)
                 if self.sort_key is not None and len(values) > 1:
                     values.sort(key=self.sort_key)
                 for value in values:
-                    self._offer(entry, value, time)
-            if not waiting:
+                    self._offer(entry, value, now)
+            if rest is None:
                 self.waiting.remove(key)
+            elif len(rest) < len(waiting):
+                self.waiting.put(key, rest)
+                untrack(rest)
             if self.ttl_ms > 0:
                 self._touch(key, entry)
         self._advance(entry, timestamp)

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.untracked import *  # noqa: F403
