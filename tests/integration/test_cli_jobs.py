@@ -67,6 +67,12 @@ def test_a_cluster_is_named_by_its_address(watched, run_directory):
     address = client.url.removeprefix("http://")
     # The token is read from the cluster's file on this machine, or given.
     assert job_id in penstock("list", "-m", address)
+    for named in ((), ("-m", address)):
+        assert "rejects the token" in penstock("list", *named, "--token", "wrong", code=1)
+    other = RunFile("http://127.0.0.1:9", "secret")
+    other.write()
+    assert "http://127.0.0.1:9 does not answer" in penstock("list", "--token", "secret", code=3)
+    other.remove()
     for path in run_directory.iterdir():
         path.rename(path.with_suffix(".hidden"))
     assert "give --token" in penstock("list", "-m", address, code=1)

@@ -106,6 +106,11 @@ class ClusterClient:
             return self._opener.open(request, timeout=TIMEOUT_S)
         except urllib.error.HTTPError as error:
             with error:
+                if error.code == 401 and self._token is not None:
+                    raise click.ClickException(
+                        f"{self.url} rejects the token: check --token, or {TOKEN_VARIABLE} if the "
+                        "command has no --token"
+                    ) from None
                 raise click.ClickException(_refusal(error)) from None
         except OSError as error:
             reason = getattr(error, "reason", error)
@@ -195,24 +200,33 @@ def _refusal(error: urllib.error.HTTPError) -> str:
 def clients(jobmanager: str | None, token: str | None) -> list[ClusterClient]:
     """Return clients of the named cluster, or of all clusters of this user on this machine.
 
+    Args:
+        jobmanager: The address of a cluster.
+        token: The token to present, in place of the one that the cluster has stored; without an
+            address, it is for the clusters that have stored it, or for all if none has.
+
     Raises:
         UnreachableError: There is no cluster.
         UsageError: The address is invalid.
     """
-    token = token or os.environ.get(TOKEN_VARIABLE) or None
+    inherited = os.environ.get(TOKEN_VARIABLE) or None
     known = running_clusters()
     if jobmanager is not None:
         url = _url(jobmanager)
         own = next((one for one in known if _same(one, url)), None)
         if own is None:
-            return [ClusterClient(url, token)]
-        return [ClusterClient(url, token or own.token, own.certificates)]
+            return [ClusterClient(url, token or inherited)]
+        known = [own]
     if not known:
         raise UnreachableError(
             "no cluster of this user listens on this machine: start the job with "
             "-D rest.port=0, or name its address with -m"
         )
-    return [ClusterClient(one.url, one.token or token, one.certificates) for one in known]
+    if token:
+        known = [one for one in known if one.token == token] or known
+    return [
+        ClusterClient(one.url, token or one.token or inherited, one.certificates) for one in known
+    ]
 
 
 def _url(address: str) -> str:
@@ -295,8 +309,8 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--token",
             metavar="TOKEN",
             help=(
-                f"The cluster's REST token. Default: {TOKEN_VARIABLE}, or the token that a cluster "
-                "on this machine has stored."
+                "The cluster's REST token. Default: the token that a cluster on this machine has "
+                f"stored, or {TOKEN_VARIABLE}."
             ),
         ),
         click.option(

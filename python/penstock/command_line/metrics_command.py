@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from penstock.command_line.cluster_client import clients, cluster_options, find_job
+from penstock.command_line.cluster_client import (
+    clients,
+    cluster_options,
+    find_job,
+    print_json,
+)
 from penstock.command_line.flags import FlagCommand
 from penstock.command_line.job_commands import table_of, tell
 from penstock.common.calls.names import nearest_hint
@@ -64,9 +69,12 @@ def metrics(
         row |= {name: _rounded(by_name.get(name), "sum") for name in _RATES}
         row |= {name: _rounded(by_name.get(name), "max") for name in _SHARES}
         rows.append({**row, "names": [one["id"] for one in client.ask(where)]})
+    if as_json:
+        print_json(rows)
+        return
     known = {name for row in rows for name in row["names"]}
     known.update(one["id"] for one in client.ask(f"{path}/metrics"))
-    tell(as_json, rows, _rates_of(rows, known))
+    click.echo(_rates_of(rows, known))
 
 
 def _rates_of(rows: Sequence[Mapping[str, Any]], known: Collection[str]) -> str:
