@@ -338,6 +338,28 @@ class StreamExecutionEnvironment(EnvironmentExecution):
             )
         )
 
+    @overload
+    def add_source(
+        self, source_func: SourceFunction, source_name: str, type_info: TypeInformation[T]
+    ) -> DataStream[T]: ...
+
+    @overload
+    def add_source(
+        self,
+        source_func: SourceFunction,
+        source_name: str = "Custom Source",
+        *,
+        type_info: TypeInformation[T],
+    ) -> DataStream[T]: ...
+
+    @overload
+    def add_source(
+        self,
+        source_func: SourceFunction[T],
+        source_name: str = "Custom Source",
+        type_info: Undeclared = None,
+    ) -> DataStream[T]: ...
+
     def add_source(
         self,
         source_func: SourceFunction,

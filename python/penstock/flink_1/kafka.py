@@ -7,6 +7,7 @@ import uuid
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.basic_types import VALUE
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.connectors.base import DeliveryGuarantee
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
@@ -40,13 +41,13 @@ _RESETS: Final = {
 }
 
 
-class FlinkKafkaConsumerBase(SourceFunction):
+class FlinkKafkaConsumerBase(SourceFunction[VALUE]):
     """Common part of the consumers of all Kafka versions."""
 
     def __init__(
         self,
         topics: str | list[str],
-        deserialization_schema: DeserializationSchema,
+        deserialization_schema: DeserializationSchema[VALUE],
         properties: Mapping[str, Any],
     ) -> None:
         """Create a source that starts at the offsets of its consumer group.
@@ -112,7 +113,7 @@ class FlinkKafkaConsumerBase(SourceFunction):
         """Return the type of the records."""
         return self._as_source().get_produced_type()
 
-    def _as_source(self) -> KafkaSource:
+    def _as_source(self) -> KafkaSource[VALUE]:
         properties = {
             key: value
             for key, value in self._properties.items()

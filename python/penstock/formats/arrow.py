@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.types import Row
 from penstock.formats.arrow_types import row_type_of
 from penstock.formats.bulk_writers import ColumnWriters
 from penstock.formats.columnar import ArrowFormat, RowsOfColumns
@@ -28,7 +29,7 @@ class ArrowBulkWriters:
         return ColumnWriters("arrow", row_type_of(row_type, "ArrowBulkWriters.for_row_type"))
 
 
-class ArrowColumnarRowInputFormat(RowsOfColumns, ArrowFormat):
+class ArrowColumnarRowInputFormat(RowsOfColumns, ArrowFormat[Row]):
     """Rows of the columns named by a row type; for `FileSource.for_bulk_file_format`.
 
     Requires pyarrow.

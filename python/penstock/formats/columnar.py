@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.batch_schema import inexact_field
 from penstock.columns.column_batch import batch_of_columns
+from penstock.common.basic_types import VALUE
 from penstock.common.composite_types import RowTypeInfo
-from penstock.common.types import rows_of_columns
+from penstock.common.types import Row, rows_of_columns
 from penstock.errors import (
     FormatError,
     PenstockError,
@@ -34,7 +35,7 @@ DEFAULT_BATCH_SIZE: Final = 2048
 _COLUMN_BATCH_SIZE: Final = 16384
 
 
-class ColumnarFormat(BulkFormat):
+class ColumnarFormat(BulkFormat[VALUE]):
     """Rows of some columns of a file that consists of pieces: row groups, stripes, batches.
 
     A range of the file has the pieces whose numbers lie in it, as if all pieces had the same size.
@@ -192,7 +193,7 @@ class ColumnarFormat(BulkFormat):
         return rows_of_columns(self._wanted(), found)
 
 
-class ParquetFormat(ColumnarFormat):
+class ParquetFormat(ColumnarFormat[VALUE]):
     """Parquet: its pieces are row groups."""
 
     def _open(self, file: Any) -> Any:
@@ -213,7 +214,7 @@ class ParquetFormat(ColumnarFormat):
         return found
 
 
-class OrcFormat(ColumnarFormat):
+class OrcFormat(ColumnarFormat[VALUE]):
     """ORC: its pieces are stripes."""
 
     def _open(self, file: Any) -> Any:
@@ -231,7 +232,7 @@ class OrcFormat(ColumnarFormat):
         return _slices(opened.read_stripe(piece, columns), self._batch_size)
 
 
-class ArrowFormat(ColumnarFormat):
+class ArrowFormat(ColumnarFormat[VALUE]):
     """Arrow's IPC files, also called Feather: their pieces are record batches."""
 
     def _open(self, file: Any) -> Any:
@@ -251,7 +252,7 @@ def _slices(batch: Any, size: int) -> Iterator[Any]:
     return (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
 
-class RowsOfColumns(ColumnarFormat):
+class RowsOfColumns(ColumnarFormat[Row]):
     """Base of formats whose records are always rows."""
 
     def __init__(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
 
@@ -123,7 +124,7 @@ class FileFormat(ABC):
         """
 
 
-class BulkFormat(FileFormat, NoJavaMembers):
+class BulkFormat(FileFormat, NoJavaMembers, Generic[VALUE]):
     """Layout of batches of records in a file."""
 
     def __init__(self, j_bulk_format: None = None) -> None:

@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
+from penstock.common.types import Row
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.arrow_types import arrow_schema, row_type_of
 from penstock.formats.bulk_writers import ColumnWriters
@@ -98,7 +99,7 @@ def _size(text: str) -> int:
     return int(text)
 
 
-class OrcColumnarRowInputFormat(RowsOfColumns, OrcFormat):
+class OrcColumnarRowInputFormat(RowsOfColumns, OrcFormat[Row]):
     """Rows of the columns named by a row type; for `FileSource.for_bulk_file_format`.
 
     Requires pyarrow.  Flink has this format in Java only.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.basic_types import VALUE
 from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.types import Row
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.formats.arrow_types import row_type_of
 from penstock.formats.avro import AvroSchema
@@ -43,7 +45,7 @@ class AvroParquetReaders:
     """Formats of Parquet files whose columns an Avro schema describes."""
 
     @staticmethod
-    def for_generic_record(schema: AvroSchema) -> StreamFormat:
+    def for_generic_record(schema: AvroSchema) -> StreamFormat[Row]:
         """Return a format of rows of a record, for `FileSource.for_record_stream_format`.
 
         Raises:
@@ -71,7 +73,7 @@ class AvroParquetWriters:
         return ColumnWriters("parquet", record, options={"compression": "snappy"})
 
 
-class _ParquetRecords(ParquetFormat, StreamFormat):
+class _ParquetRecords(ParquetFormat[Row], StreamFormat[Row]):
     """Rows of Parquet files, for PyFlink's interface of record formats."""
 
     def __init__(self, declared: RowTypeInfo) -> None:
@@ -131,7 +133,7 @@ class ParquetBulkWriters:
         )
 
 
-class ParquetColumnarRowInputFormat(ParquetFormat):
+class ParquetColumnarRowInputFormat(ParquetFormat[Row]):
     """Rows of the columns named by a row type; for `FileSource.for_bulk_file_format`.
 
     Requires pyarrow.  Also reads lists, maps and nested rows, beyond Flink.
@@ -175,14 +177,14 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
         )
 
 
-class ParquetColumnInputFormat(ParquetFormat):
+class ParquetColumnInputFormat(ParquetFormat[VALUE]):
     """Values of one column, not wrapped in rows (beyond PyFlink).
 
     This is the cheapest way to read numbers without nulls.
     """
 
     def __init__(
-        self, column: str, type_info: TypeInformation, batch_size: int = _COLUMN_ROWS
+        self, column: str, type_info: TypeInformation[VALUE], batch_size: int = _COLUMN_ROWS
     ) -> None:
         """Create a format for a column.
 

@@ -458,15 +458,30 @@ REVEALED_DECLARED = [
 
 SOURCES = """
     from dataclasses import dataclass
+    from typing import Any
 
     from penstock.common import DeserializationSchema, SimpleStringSchema, Types, WatermarkStrategy
     from penstock.datastream import StreamExecutionEnvironment
     from penstock.datastream.connectors import FileSource, StreamFormat
+    from penstock.datastream.connectors.dynamic_kafka import DynamicKafkaSource
+    from penstock.datastream.connectors.http import HttpSource
     from penstock.datastream.connectors.kafka import KafkaSource
+    from penstock.datastream.connectors.kinesis import (
+        FlinkKinesisConsumer,
+        KinesisDeserializationSchema,
+    )
+    from penstock.datastream.connectors.mqtt import MqttSource
     from penstock.datastream.connectors.number_seq import NumberSequenceSource
     from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
+    from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSource
     from penstock.datastream.formats.csv import CsvRowDeserializationSchema
     from penstock.datastream.formats.json import JsonRowDeserializationSchema
+    from penstock.datastream.formats.orc import OrcColumnarRowInputFormat
+    from penstock.datastream.formats.parquet import (
+        ParquetColumnarRowInputFormat,
+        ParquetColumnInputFormat,
+    )
+    from penstock.datastream.functions import SourceFunction
 
 
     @dataclass
@@ -501,6 +516,42 @@ SOURCES = """
 
     def read(source: PostgresCdcSource) -> None:
         reveal_type(env.from_source(source, times, "changes"))
+
+    moved = DynamicKafkaSource.builder().set_value_only_deserializer(clicks).set_group_id("a")
+    reveal_type(env.from_source(moved.build(), times, "moved"))
+    reveal_type(env.from_source(MqttSource("mqtt://a", "b", "c"), times, "texts of MQTT"))
+    spoken = MqttSource("mqtt://a", "b", "c", schema=Prices())
+    reveal_type(env.from_source(spoken, times, "prices of MQTT"))
+
+    def size(message: Any) -> int | None:
+        return len(message.payload) or None
+
+    sizes = MqttSource("mqtt://a", "b", "c", deserialize=size)
+    reveal_type(env.from_source(sizes, times, "sizes of MQTT"))
+    reveal_type(env.from_source(HttpSource("http://a", schema=clicks), times, "polled"))
+    reveal_type(env.from_source(HttpSource("http://a"), times, "JSON"))
+    broker = RMQConnectionConfig.Builder().set_uri("amqp://a").build()
+    reveal_type(env.add_source(RMQSource(broker, "queue", False, clicks)))
+    reveal_type(env.add_source(FlinkKinesisConsumer("stream", Prices(), {})))
+
+    def key(record: dict[str, Any]) -> str | None:
+        return str(record["PartitionKey"])
+
+    keys = FlinkKinesisConsumer(["stream"], KinesisDeserializationSchema.of(key), {})
+    reveal_type(env.add_source(keys, "keys"))
+
+    class Ticks(SourceFunction[int]):
+        def run(self, ctx: SourceFunction.SourceContext) -> None:
+            ctx.collect(1)
+
+    reveal_type(env.add_source(Ticks()))
+    reveal_type(env.add_source(Ticks(), "ticks", Types.of(Click)))
+    parquet = ParquetColumnarRowInputFormat(Types.ROW_NAMED(["user"], [Types.STRING()]))
+    reveal_type(env.from_source(FileSource.for_bulk_file_format(parquet).build(), times, "rows"))
+    orc = OrcColumnarRowInputFormat(Types.ROW_NAMED(["user"], [Types.STRING()]))
+    reveal_type(env.from_source(FileSource.for_bulk_file_format(orc).build(), times, "rows"))
+    column = ParquetColumnInputFormat("price", Types.of(float))
+    reveal_type(env.from_source(FileSource.for_bulk_file_format(column).build(), times, "column"))
 """
 REVEALED_SOURCES = [
     "DataStream[str]",
@@ -511,6 +562,20 @@ REVEALED_SOURCES = [
     "DataStream[Click]",
     "DataStream[int]",
     "DataStream[Row]",
+    "DataStream[Click]",
+    "DataStream[str]",
+    "DataStream[float]",
+    "DataStream[int]",
+    "DataStream[Click]",
+    "DataStream[Any]",
+    "DataStream[Click]",
+    "DataStream[float]",
+    "DataStream[str]",
+    "DataStream[int]",
+    "DataStream[Click]",
+    "DataStream[Row]",
+    "DataStream[Row]",
+    "DataStream[float]",
 ]
 
 #: Each program, and the types that it reveals.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.common.calls.argument_kinds import checks_arguments
+from penstock.common.types import Row
 from penstock.connectors.delta.changes import ChangesSplit, DeltaChangesSource
 from penstock.connectors.delta.library import delta_library, opening_of
 from penstock.connectors.delta.log import check_features
@@ -217,7 +218,7 @@ def _partition_values(actions: Any, partitions: list[str], schema: Any) -> list[
     return [dict(zip(partitions, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-class _WithPartitions(BulkFormat):
+class _WithPartitions(BulkFormat[Row]):
     """Format that adds the file's partition values to its rows, in the order of a schema."""
 
     reads_arrow = True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
@@ -39,13 +40,15 @@ if TYPE_CHECKING:
     from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer
     from penstock.datastream.output_tag import OutputTag
 
+T = TypeVar("T")
+
 __all__ = ["DynamicKafkaSource", "DynamicKafkaSourceBuilder"]
 
 _INTERVAL: Final = "stream-metadata-discovery-interval-ms"
 _THRESHOLD: Final = "stream-metadata-discovery-failure-threshold"
 
 
-class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSourceDescription):
+class DynamicKafkaSource(PythonSource[VALUE, DynamicKafkaSourceSplit], DynamicSourceDescription):
     """Reads streams wherever a metadata service locates them; created by `builder`."""
 
     def __init__(self, j_dynamic_kafka_source: None = None) -> None:
@@ -62,7 +65,7 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
         DynamicSourceDescription.__init__(self)
 
     @staticmethod
-    def builder() -> DynamicKafkaSourceBuilder:
+    def builder() -> DynamicKafkaSourceBuilder[Any]:
         """Return a builder."""
         return DynamicKafkaSourceBuilder()
 
@@ -96,7 +99,7 @@ class DynamicKafkaSource(PythonSource[Any, DynamicKafkaSourceSplit], DynamicSour
 
 
 @checks_arguments
-class DynamicKafkaSourceBuilder(NoJavaMembers):
+class DynamicKafkaSourceBuilder(NoJavaMembers, Generic[VALUE]):
     """Builder of a DynamicKafkaSource."""
 
     def __init__(self) -> None:
@@ -106,17 +109,17 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
         self._each = KafkaSourceBuilder()
         self._properties: dict[str, str] = {}
 
-    def set_stream_ids(self, stream_ids: set[str]) -> DynamicKafkaSourceBuilder:
+    def set_stream_ids(self, stream_ids: set[str]) -> DynamicKafkaSourceBuilder[VALUE]:
         """Set the streams to read, which must exist."""
         return self._subscribe(KafkaStreamSetSubscriber(stream_ids))
 
-    def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder:
+    def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder[VALUE]:
         """Read all streams whose whole names match a regular expression, including later ones."""
         return self._subscribe(StreamPatternSubscriber(stream_pattern))
 
     def set_kafka_stream_subscriber(
         self, kafka_stream_subscriber: KafkaStreamSubscriber
-    ) -> DynamicKafkaSourceBuilder:
+    ) -> DynamicKafkaSourceBuilder[VALUE]:
         """Read the streams that a subscriber selects."""
         given: Any = kafka_stream_subscriber
         if not isinstance(given, KafkaStreamSubscriber):
@@ -125,7 +128,7 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
 
     def set_kafka_metadata_service(
         self, kafka_metadata_service: KafkaMetadataService
-    ) -> DynamicKafkaSourceBuilder:
+    ) -> DynamicKafkaSourceBuilder[VALUE]:
         """Set the service that locates the streams."""
         given: Any = kafka_metadata_service
         if not isinstance(given, KafkaMetadataService):
@@ -134,63 +137,63 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
         return self
 
     def set_deserializer(
-        self, deserializer: KafkaRecordDeserializationSchema
-    ) -> DynamicKafkaSourceBuilder:
+        self, deserializer: KafkaRecordDeserializationSchema[T]
+    ) -> DynamicKafkaSourceBuilder[T]:
         """Set the schema that converts Kafka records."""
         self._each.set_deserializer(deserializer)
-        return self
+        return cast("DynamicKafkaSourceBuilder[T]", self)
 
     def set_value_only_deserializer(
-        self, deserialization_schema: DeserializationSchema
-    ) -> DynamicKafkaSourceBuilder:
+        self, deserialization_schema: DeserializationSchema[T]
+    ) -> DynamicKafkaSourceBuilder[T]:
         """Set the schema that converts the values of Kafka records."""
         self._each.set_value_only_deserializer(deserialization_schema)
-        return self
+        return cast("DynamicKafkaSourceBuilder[T]", self)
 
-    def set_skip_undecodable_records(self, skip: bool) -> DynamicKafkaSourceBuilder:
+    def set_skip_undecodable_records(self, skip: bool) -> DynamicKafkaSourceBuilder[VALUE]:
         """Act as `KafkaSourceBuilder.set_skip_undecodable_records` (beyond PyFlink)."""
         self._each.set_skip_undecodable_records(skip)
         return self
 
-    def set_dead_letters(self, output_tag: OutputTag) -> DynamicKafkaSourceBuilder:
+    def set_dead_letters(self, output_tag: OutputTag) -> DynamicKafkaSourceBuilder[VALUE]:
         """Act as `KafkaSourceBuilder.set_dead_letters` (beyond PyFlink)."""
         self._each.set_dead_letters(output_tag)
         return self
 
     def set_starting_offsets(
         self, starting_offsets_initializer: KafkaOffsetsInitializer
-    ) -> DynamicKafkaSourceBuilder:
+    ) -> DynamicKafkaSourceBuilder[VALUE]:
         """Set the start offsets for the partitions that the first search in a cluster finds."""
         self._each.set_starting_offsets(starting_offsets_initializer)
         return self
 
     def set_bounded(
         self, stopping_offsets_initializer: KafkaOffsetsInitializer
-    ) -> DynamicKafkaSourceBuilder:
+    ) -> DynamicKafkaSourceBuilder[VALUE]:
         """Stop at these offsets of the streams that exist at the start."""
         self._each.set_bounded(stopping_offsets_initializer)
         return self
 
-    def set_properties(self, props: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
+    def set_properties(self, props: Mapping[str, str]) -> DynamicKafkaSourceBuilder[VALUE]:
         """Set several properties for all clusters."""
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
-    def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
+    def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder[VALUE]:
         """Set a property of the source, or of the client library for all clusters."""
         self._properties[key] = value
         return self
 
-    def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder:
+    def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder[VALUE]:
         """Set the consumer group for which offsets are committed."""
         return self.set_property("group.id", group_id)
 
-    def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
+    def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder[VALUE]:
         """Set the prefix of the source's client ids."""
         return self.set_property("client.id.prefix", prefix)
 
-    def build(self) -> DynamicKafkaSource:
+    def build(self) -> DynamicKafkaSource[VALUE]:
         """Return the source.
 
         Raises:
@@ -205,7 +208,7 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
         ):
             if not given:
                 raise InvalidProgramError(f"a DynamicKafkaSource needs {name}")
-        source = DynamicKafkaSource()
+        source: DynamicKafkaSource[VALUE] = DynamicKafkaSource()
         source.subscriber, source.service = self._subscriber, self._service
         interval_ms = whole_number(self._properties, _INTERVAL, -1)
         if interval_ms > 0 and self._each.boundedness is not Boundedness.BOUNDED:
@@ -221,7 +224,7 @@ class DynamicKafkaSourceBuilder(NoJavaMembers):
         source.description_of("any", ["any"], {"bootstrap.servers": "any:1"})
         return source
 
-    def _subscribe(self, subscriber: KafkaStreamSubscriber) -> DynamicKafkaSourceBuilder:
+    def _subscribe(self, subscriber: KafkaStreamSubscriber) -> DynamicKafkaSourceBuilder[VALUE]:
         if self._subscriber is not None:
             raise InvalidProgramError(
                 "call one of set_stream_ids, set_stream_pattern and set_kafka_stream_subscriber, "

@@ -89,7 +89,7 @@ class FileSource(Source[VALUE]):
         return _builder("for_record_stream_format", StreamFormat, stream_format, paths)
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder[Any]:
+    def for_bulk_file_format(bulk_format: BulkFormat[T], *paths: str) -> FileSourceBuilder[T]:
         """Return a builder of a source that reads batches.
 
         Raises:

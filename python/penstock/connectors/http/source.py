@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.serialization import DeserializationSchema, produced_type
 from penstock.connectors.single_split import SingleSplitReader, SingleSplitSource
@@ -73,7 +74,7 @@ class _Page:
 
 
 @checks_arguments
-class HttpSource(SingleSplitSource[Any, HttpSplit]):
+class HttpSource(SingleSplitSource[VALUE, HttpSplit]):
     """Polls a service that responds with records in JSON.
 
     A checkpoint stores the cursor of the last response, and the number of its records that were
@@ -89,7 +90,7 @@ class HttpSource(SingleSplitSource[Any, HttpSplit]):
         cursor: str | Callable[[Any], Any] | None = None,
         records: str | None = None,
         lines: bool = False,
-        schema: DeserializationSchema | None = None,
+        schema: DeserializationSchema[VALUE] | None = None,
         headers: Mapping[str, str] | None = None,
         bounded: bool = False,
         interval_ms: int = 1000,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.common.serialization import DeserializationSchema, message_type
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
+T = TypeVar("T")
+
 _NUMBERS = {
     "flink.shard.discovery.intervalmillis": "discovery_interval_ms",
     "flink.shard.getrecords.intervalmillis": "poll_interval_ms",
@@ -44,7 +47,7 @@ _NUMBERS = {
 _KNOWN = (INITIAL_POSITION, INITIAL_TIMESTAMP, *_NUMBERS)
 
 
-class KinesisDeserializationSchema(NoJavaMembers):
+class KinesisDeserializationSchema(NoJavaMembers, Generic[VALUE]):
     """Converts records with their metadata; created by `of`."""
 
     def __init__(self, j_kinesis_deserialization_schema: None = None) -> None:
@@ -55,13 +58,13 @@ class KinesisDeserializationSchema(NoJavaMembers):
         """
         if j_kinesis_deserialization_schema is not None:
             requires_jvm("KinesisDeserializationSchema(j_…)", "use KinesisDeserializationSchema.of")
-        self.function: Callable[[dict[str, Any]], Any] | None = None
+        self.function: Callable[[dict[str, Any]], VALUE | None] | None = None
         self.type_info: TypeInformation | None = None
 
     @staticmethod
     def of(
-        function: Callable[[dict[str, Any]], Any], type_info: TypeInformation | None = None
-    ) -> KinesisDeserializationSchema:
+        function: Callable[[dict[str, Any]], T | None], type_info: TypeInformation | None = None
+    ) -> KinesisDeserializationSchema[T]:
         """Return a schema that calls a function (beyond PyFlink).
 
         Args:
@@ -70,12 +73,12 @@ class KinesisDeserializationSchema(NoJavaMembers):
                 the record.
             type_info: The type of the converted records.
         """
-        made = KinesisDeserializationSchema()
+        made: KinesisDeserializationSchema[T] = KinesisDeserializationSchema()
         made.function, made.type_info = function, type_info
         return made
 
 
-class FlinkKinesisConsumer(ParallelSourceFunction):
+class FlinkKinesisConsumer(ParallelSourceFunction[VALUE]):
     """Reads streams, exactly once with checkpoints; for `StreamExecutionEnvironment.add_source`.
 
     A checkpoint stores the sequence number of the last record of each shard.  Shards that appear
@@ -86,7 +89,7 @@ class FlinkKinesisConsumer(ParallelSourceFunction):
     def __init__(
         self,
         streams: str | list[str],
-        deserializer: DeserializationSchema | KinesisDeserializationSchema,
+        deserializer: DeserializationSchema[VALUE] | KinesisDeserializationSchema[VALUE],
         config_props: dict[str, str],
     ) -> None:
         """Create a source.
@@ -136,7 +139,9 @@ class FlinkKinesisConsumer(ParallelSourceFunction):
             **numbers,
         )
 
-    def set_shard_assigner(self, shard_assigner: KinesisShardAssigner) -> FlinkKinesisConsumer:
+    def set_shard_assigner(
+        self, shard_assigner: KinesisShardAssigner
+    ) -> FlinkKinesisConsumer[VALUE]:
         """Set the assigner of shards to subtasks."""
         given: Any = shard_assigner
         if not isinstance(given, KinesisShardAssigner):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.argument_kinds import checks_arguments
 from penstock.common.composite_types import as_type_information
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema, message_type
@@ -69,7 +70,7 @@ class MqttSplit(SourceSplit):
 
 
 @checks_arguments
-class MqttSource(SingleSplitSource[Any, MqttSplit]):
+class MqttSource(SingleSplitSource[VALUE, MqttSplit]):
     """Source of the messages of topics, at least once with QoS 1 and checkpoints.
 
     A message is acknowledged when a checkpoint that contains it is complete, so after a failure the
@@ -78,13 +79,45 @@ class MqttSource(SingleSplitSource[Any, MqttSplit]):
     configured.  One subtask reads; the others end at once.
     """
 
+    @overload
+    def __init__(
+        self: MqttSource[str],
+        url: str,
+        topics: str | Sequence[str],
+        client_id: str,
+        *,
+        schema: None = None,
+        deserialize: None = None,
+        type_info: None = None,
+        dead_letters: OutputTag | None = None,
+        session_expiry_s: int = 86_400,
+        ca_file: str | None = None,
+        connect_timeout_ms: int = 60_000,
+    ) -> None: ...
+
+    @overload
     def __init__(
         self,
         url: str,
         topics: str | Sequence[str],
         client_id: str,
         *,
-        schema: DeserializationSchema | None = None,
+        schema: DeserializationSchema[VALUE] | None = None,
+        deserialize: Callable[[Any], VALUE | None] | None = None,
+        type_info: TypeInformation | None = None,
+        dead_letters: OutputTag | None = None,
+        session_expiry_s: int = 86_400,
+        ca_file: str | None = None,
+        connect_timeout_ms: int = 60_000,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        url: str,
+        topics: str | Sequence[str],
+        client_id: str,
+        *,
+        schema: DeserializationSchema[Any] | None = None,
         deserialize: Callable[[Any], Any] | None = None,
         type_info: TypeInformation | None = None,
         dead_letters: OutputTag | None = None,

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.basic_types import VALUE
 from penstock.common.serialization import DeserializationSchema, message_type
 from penstock.connectors.messages import DeadLetters, EmittedMessages, Inbox
 from penstock.connectors.rabbitmq.connection import BrokerThread, pika_library
@@ -62,7 +63,7 @@ class RMQSplit(SourceSplit):
         return "queue"
 
 
-class RMQSource(ParallelSourceFunction):
+class RMQSource(ParallelSourceFunction[VALUE]):
     """Consumes a queue; for `StreamExecutionEnvironment.add_source`.
 
     With checkpoints, a message is acknowledged when a checkpoint that contains it is complete.
@@ -78,7 +79,7 @@ class RMQSource(ParallelSourceFunction):
         connection_config: RMQConnectionConfig,
         queue_name: str,
         use_correlation_id: bool,
-        deserialization_schema: DeserializationSchema,
+        deserialization_schema: DeserializationSchema[VALUE],
         *,
         dead_letters: OutputTag | None = None,
     ) -> None:
@@ -111,7 +112,7 @@ class RMQSource(ParallelSourceFunction):
             required_tag("RMQSource: dead_letters", dead_letters)
         self._source = _QueueSource(config, queue_name, uses_ids, schema, dead_letters)
 
-    def _as_source(self) -> PythonSource[Any, Any]:
+    def _as_source(self) -> PythonSource[VALUE, Any]:
         return self._source
 
 
@@ -131,13 +132,13 @@ def check_arguments(used_by: str, config: Any, queue_name: Any) -> None:
         )
 
 
-class _QueueSource(SingleSplitSource[Any, RMQSplit]):
+class _QueueSource(SingleSplitSource[VALUE, RMQSplit]):
     def __init__(
         self,
         config: RMQConnectionConfig,
         queue: str,
         uses_ids: bool,
-        schema: DeserializationSchema,
+        schema: DeserializationSchema[VALUE],
         dead_letters: OutputTag | None,
     ) -> None:
         super().__init__()

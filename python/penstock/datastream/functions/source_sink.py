@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn
 
+from penstock.common.basic_types import VALUE
 from penstock.common.calls.jvm import requires_jvm
 from penstock.common.calls.missing_methods import NoJavaMembers
 from penstock.datastream.functions.function import Function
@@ -18,7 +19,7 @@ class JavaFunctionWrapper(NoJavaMembers):
         requires_jvm(f"{type(self).__name__}.get_java_function", "use the object itself")
 
 
-class SourceFunction(JavaFunctionWrapper, Function):
+class SourceFunction(JavaFunctionWrapper, Function, Generic[VALUE]):
     """A source that runs its own loop."""
 
     def __init__(self, source_func: None = None) -> None:
@@ -75,7 +76,7 @@ class SourceFunction(JavaFunctionWrapper, Function):
         return None
 
 
-class ParallelSourceFunction(SourceFunction):
+class ParallelSourceFunction(SourceFunction[VALUE]):
     """A source function that may run in several subtasks."""
 
 
