@@ -9,6 +9,7 @@ import penstock.aggregates as agg
 import pyarrow as pa
 import pyarrow.compute as pc
 from nexmark import plain
+from nexmark.results import QUERIES
 from nexmark.texts import side_input
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.datastream.window import (
@@ -16,7 +17,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.expressions import as_tuple, coalesce, field, when
+from penstock.expressions import argument, as_tuple, coalesce, field, when
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LONG, DOUBLE, STRING = Types.LONG(), Types.DOUBLE(), Types.STRING()
 DAY_MS = 86_400_000
+#: The records of both sides of a join.
+ONE, OTHER = argument(0), argument(1)
 SIDE_INPUT = pa.array(side_input().values())
 
 
@@ -280,4 +283,49 @@ def q22(tables: Tables) -> DataStream[Any]:
             parts[5],
         ),
         Types.TUPLE([LONG, LONG, LONG, STRING, STRING, STRING, STRING]),
+    )
+
+
+def q3(tables: Tables) -> DataStream[Any]:
+    state = field("state")
+    persons = tables.rows("person").filter((state == "OR") | (state == "ID") | (state == "CA"))
+    auctions = tables.rows("auction").filter(field("category") == 10)
+    seller = [ONE.field(name) for name in ("name", "city", "state")]
+    return (
+        persons.join(auctions)
+        .where("id")
+        .equal_to("seller")
+        .apply(as_tuple(*seller, OTHER.field("id")))
+    )
+
+
+def q20(tables: Tables) -> DataStream[Any]:
+    columns = QUERIES["q20"].columns
+    bid = [ONE.field(name) for name in columns["bid"]]
+    # The id of the auction is that of the bid.
+    auction = [OTHER.field(name) for name in columns["auction"][1:]]
+    auctions = tables.rows("auction").filter(field("category") == 10)
+    return (
+        tables.rows("bid")
+        .join(auctions)
+        .where("auction")
+        .equal_to("id")
+        .apply(as_tuple(*bid, *auction))
+    )
+
+
+def q23(tables: Tables) -> DataStream[Any]:
+    bid = [ONE.field(name) for name in ("auction", "bidder", "price", "url")]
+    with_auction = (
+        tables.rows("bid")
+        .join(tables.rows("auction"))
+        .where("auction")
+        .equal_to("id")
+        .apply(as_tuple(*bid, OTHER.field("itemName"), OTHER.field("category")))
+    )
+    return (
+        with_auction.join(tables.rows("person"))
+        .where(field(1))
+        .equal_to("id")
+        .apply(as_tuple(*[ONE[at] for at in range(6)], OTHER.field("name"), OTHER.field("city")))
     )

@@ -210,6 +210,13 @@ def computed_key_fields(
     return found, tuple(positions)
 
 
+def known_key_fields(
+    selector: Any, key_type: TypeInformation | None, declared: TypeInformation | None, where: str
+) -> KeyFields | None:
+    """Return the fields of a stream's keys, None if their type is unknown; see `key_fields`."""
+    return _named_key(selector, key_type, declared, None, where)[0]
+
+
 def _unknown_keys(where: str) -> InvalidProgramError:
     return InvalidProgramError(
         f"{where}: the type of the keys is unknown: give key_by a key_type, or an expression"

@@ -12,13 +12,13 @@ from penstock.columns.exchange import has_batches
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.common.composite_types import RowTypeInfo
+    from penstock.common.typeinfo import TypeInformation
 
 
 class ResultBatches:
-    """Creates batches of one row type."""
+    """Creates batches of one type of rows or tuples."""
 
-    def __init__(self, declared: RowTypeInfo) -> None:
+    def __init__(self, declared: TypeInformation) -> None:
         """Create the builder of batches of a type."""
         self._declared = declared
         self._is_exact = has_batches(declared)
@@ -50,7 +50,7 @@ class ResultBatches:
                 array if array.type == field.type else array.cast(field.type)
                 for array, field in zip(arrays, self._schema, strict=True)
             ]
-        except (pa.ArrowException, OverflowError, TypeError):
+        except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError):
             # Keep the rows' values; a sink that cannot write one reports the error.
             return None
         data = pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.batch_schema import fields_of
+from penstock.columns.column_batch import ColumnBatch
 from penstock.columns.frame import RECORD, Column, Frame, Tuple
 from penstock.columns.kernels import GivenUpError, kind_of
 from penstock.common.composite_types import PickledBytesTypeInfo
@@ -13,23 +14,24 @@ from penstock.common.typeinfo import Types
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.columns.column_batch import ColumnBatch
+    from penstock.columns.pairs import Pairs
     from penstock.common.typeinfo import TypeInformation
 
 
-def joined_results(batch: ColumnBatch, pieces: Sequence[tuple[Frame, Any]]) -> ColumnBatch:
+def joined_results(batch: ColumnBatch | Pairs, pieces: Sequence[tuple[Frame, Any]]) -> ColumnBatch:
     """Return the results of all branches, in the order of the records."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not pieces:
-        return batch.slice(0, 0)
-    if all(value is RECORD for _, value in pieces):
-        if len(pieces) == 1:
-            selection = pieces[0][0].selection
-            return batch if selection is None else batch.take(selection)
-        chosen = pa.concat_arrays([frame.selection for frame, _ in pieces])
-        return batch.take(chosen.take(pc.sort_indices(chosen)))
+    if isinstance(batch, ColumnBatch):
+        if not pieces:
+            return batch.slice(0, 0)
+        if all(value is RECORD for _, value in pieces):
+            if len(pieces) == 1:
+                selection = pieces[0][0].selection
+                return batch if selection is None else batch.take(selection)
+            chosen = pa.concat_arrays([frame.selection for frame, _ in pieces])
+            return batch.take(chosen.take(pc.sort_indices(chosen)))
     made = _unified([_columns_of(frame, value) for frame, value in pieces])
     first = made[0]
     if len({isinstance(value, Tuple) for _, value in pieces}) > 1:

@@ -30,6 +30,7 @@ from penstock.expressions.program import ARITHMETIC, COMPARISONS
 
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.columns.pairs import Pairs
     from penstock.expressions.program import Instruction, Program
 
 _UNSUPPORTED: Final = frozenset({"**", "&", "|", "^", "<<", ">>", "invert", "list", "subscript"})
@@ -79,7 +80,16 @@ class ColumnProgram:
 
     def evaluated(self, batch: ColumnBatch) -> ColumnBatch | None:
         """Return the results for the records of a batch; None if it is abandoned."""
-        pieces = self._pieces(batch)
+        return self._result(batch, self._pieces(batch, self._arguments(batch)))
+
+    def of_pairs(self, pairs: Pairs) -> ColumnBatch | None:
+        """Return the results for pairs of records; None if they are abandoned."""
+        registers = {0: pairs.left, 1: pairs.right}
+        return self._result(pairs, self._pieces(pairs, registers))
+
+    def _result(
+        self, batch: ColumnBatch | Pairs, pieces: list[tuple[Frame, Any]] | None
+    ) -> ColumnBatch | None:
         if pieces is None:
             return None
         try:
@@ -98,7 +108,7 @@ class ColumnProgram:
         Returns:
             None if the batch is abandoned.
         """
-        pieces = self._pieces(batch)
+        pieces = self._pieces(batch, self._arguments(batch))
         if pieces is None:
             return None
         try:
@@ -119,19 +129,27 @@ class ColumnProgram:
 
         return batch.with_timestamps(column.cast(pa.int64()))
 
-    def _pieces(self, batch: ColumnBatch) -> list[tuple[Frame, Any]] | None:
+    def _arguments(self, batch: ColumnBatch) -> dict[int, Any]:
+        """Return the registers of the program's arguments: a record, and its timestamp."""
+        found: dict[int, Any] = {
+            0: RECORD if _has_fields(batch) else Column(batch.column(0), batch.declared)
+        }
+        if self._program.parameters > 1:
+            stamps = batch.timestamps
+            is_one = isinstance(stamps, int)
+            found[1] = stamps if is_one else Column(stamps, Types.LONG())
+        return found
+
+    def _pieces(
+        self, batch: ColumnBatch | Pairs, arguments: dict[int, Any]
+    ) -> list[tuple[Frame, Any]] | None:
         """Return the results of the rows by branch; None if the batch is abandoned."""
         if self._given_up_in_a_row >= _MOST_GIVEN_UP or not _still_holds(self._program):
             self.given_up += 1
             return None
         import pyarrow as pa
 
-        registers: dict[int, Any] = dict(self._program.constants)
-        registers[0] = RECORD if _has_fields(batch) else Column(batch.column(0), batch.declared)
-        if self._program.parameters > 1:
-            stamps = batch.timestamps
-            is_one = isinstance(stamps, int)
-            registers[1] = stamps if is_one else Column(stamps, Types.LONG())
+        registers: dict[int, Any] = {**self._program.constants, **arguments}
         pieces: list[tuple[Frame, Any]] = []
         try:
             self._run(Frame(batch, None, registers), 0, pieces)
@@ -144,7 +162,7 @@ class ColumnProgram:
         self.given_up += 1
         self._given_up_in_a_row += 1
 
-    def _note(self, batch: ColumnBatch) -> None:
+    def _note(self, batch: ColumnBatch | Pairs) -> None:
         self.batches += 1
         self.rows += len(batch)
         self._given_up_in_a_row = 0

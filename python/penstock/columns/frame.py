@@ -11,11 +11,20 @@ from penstock.common.typeinfo import Types
 
 if TYPE_CHECKING:
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.columns.pairs import Pairs
     from penstock.common.typeinfo import TypeInformation
 
 
 class Record(NamedTuple):
-    """The record itself, whose fields may be read."""
+    """A record, whose fields may be read: consecutive columns of the batch.
+
+    Attributes:
+        declared: The type of the record; None if it has all columns of the batch.
+        start: Its first column.
+    """
+
+    declared: TypeInformation | None = None
+    start: int = 0
 
 
 class Tuple(NamedTuple):
@@ -42,7 +51,9 @@ RECORD: Final = Record()
 class Frame:
     """Some rows of a batch and the values of their registers."""
 
-    def __init__(self, batch: ColumnBatch, selection: Any, registers: dict[int, Any]) -> None:
+    def __init__(
+        self, batch: ColumnBatch | Pairs, selection: Any, registers: dict[int, Any]
+    ) -> None:
         """Create a frame with the values of its registers.
 
         Args:
@@ -104,8 +115,8 @@ class Frame:
 
     def width(self, value: Any) -> int:
         """Return the number of fields of a record or tuple."""
-        if value is RECORD:
-            return int(self.batch.data.num_columns)
+        if isinstance(value, Record):
+            return len(fields_of(value.declared or self.batch.declared))
         if isinstance(value, Tuple):
             return len(value.items)
         raise GivenUpError
@@ -118,6 +129,7 @@ class Frame:
             raise GivenUpError
         if isinstance(value, Tuple):
             return value.items[position]
+        position += value.start
         found = self._fields.get(position)
         if found is None:
             column = self.batch.column(position)
@@ -129,8 +141,9 @@ class Frame:
 
     def named_field(self, value: Any, name: str, position: int) -> Any:
         """Return the field of a row by name, or by position for a record without names."""
-        if value is RECORD and isinstance(self.batch.declared, RowTypeInfo):
-            names = self.batch.declared.get_field_names()
+        declared = (value.declared or self.batch.declared) if isinstance(value, Record) else None
+        if isinstance(declared, RowTypeInfo):
+            names = declared.get_field_names()
             if name not in names:
                 raise GivenUpError
             return self.field(value, names.index(name))

@@ -9,6 +9,7 @@ from penstock.aggregates.windows import why_not_in_columns
 from penstock.columns.batch_schema import inexact_field
 from penstock.columns.evaluation import unsupported_operation
 from penstock.columns.exchange import has_batches
+from penstock.columns.join_columns import join_columns
 from penstock.columns.keyed_columns import unhashable_field
 from penstock.common.watermark_generator import BoundedOutOfOrdernessWatermarks
 from penstock.expressions.evaluation import Called, Stage
@@ -157,6 +158,12 @@ class ColumnFacts:
             reason = why_not_in_columns(descriptor, is_batch=False)
             fields = getattr(descriptor.window_function, "key_fields", None)
             return self._why_not_grouped(node, fields) if reason is None else reason
+        if isinstance(descriptor, operators.RegularJoin):
+            key_type: Any = node.key_type
+            found = join_columns(
+                descriptor, node.key_selectors, key_type, node.input_types, self._evaluation
+            )
+            return found if isinstance(found, str) else None
         if isinstance(descriptor, operators.Watermarks):
             return self._why_not_stamped(descriptor.strategy, node.input_types)
         if isinstance(descriptor, _TAKING):

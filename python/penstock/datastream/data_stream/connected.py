@@ -403,7 +403,7 @@ class JoinedStreams(_TwoKeyedStreams[ONE, OTHER]):
                 f"{where}: the results of an outer join without a deadline are rows that change: "
                 "leave out output_type, or give a deadline"
             )
-        results: DataStream[Any] = self._connected().process(joined, None if changes else declared)
+        results: DataStream[Any] = self._joined(joined, None if changes else declared)
         if changes or declared is None:
             joining.annotation(as_changes=changes).describe(results.transformation)
         return results.name("Join")

@@ -64,6 +64,7 @@ class Joining:
     Attributes:
         function: The function.
         is_flat: True if it returns any number of records.
+        has_context: True if it also receives a `JoinContext`.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Joining:
         self.is_flat = isinstance(self.function, FlatJoinFunction)
         if not self.is_flat:
             check_function(self.function, JoinFunction, where, or_callable=True)
-        self._has_context = takes_context(self.function, "join")
+        self.has_context = takes_context(self.function, "join")
 
     def annotation(self, *, as_changes: bool = False) -> Annotation:
         """Return the type that the function declares for its results.
@@ -111,7 +112,7 @@ class Joining:
 
     def results(self, left: Any, right: Any, key: Any, window: Any = None) -> Iterable[Any]:
         """Return the results of a pair; one of the two may be None."""
-        if self._has_context:
+        if self.has_context:
             joined = self._join(left, right, JoinContext(key, window))
         else:
             joined = self._join(left, right)

@@ -17,7 +17,14 @@ from penstock.datastream.data_stream.join_functions import (
     takes_context,
 )
 from penstock.datastream.data_stream.key_fields import key_selector_of, key_type_apart
-from penstock.datastream.data_stream.regular_joins import LEFT, RIGHT, DeadlineJoin, RegularJoin
+from penstock.datastream.data_stream.regular_joins import (
+    LEFT,
+    RIGHT,
+    DeadlineJoin,
+    RegularJoin,
+    regular_join,
+)
+from penstock.datastream.data_stream.type_arguments import type_argument
 from penstock.datastream.functions import (
     CoGroupFunction,
     KeySelector,
@@ -96,6 +103,16 @@ class _TwoKeyedStreams(MissingMethods, Generic[ONE, OTHER]):
             for side, stream in enumerate(self._streams)
         )
         return left.connect(right)
+
+    def _joined(self, function: Any, declared: Any) -> Any:
+        """Return the stream of the results of a join without a window."""
+        connected = self._connected()
+        if not isinstance(function, RegularJoin):
+            return connected.process(function, declared)
+        types = [side._record_type() for side in self._streams]
+        (one, key_type), (other, _) = connected.stream1._keys(), connected.stream2._keys()
+        operator = regular_join(function, (one, other), key_type, types)
+        return connected._connected("Join", operator, type_argument(declared, "join apply"))
 
     def _select(self, side: int, parts: tuple[Any, ...], where: str) -> None:
         stream = self._streams[side]

@@ -12,6 +12,7 @@ from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
 from penstock.common.values.change_rows import change_row, kind_of_change
 from penstock.datastream.functions import KeyedCoProcessFunction
+from penstock.datastream.shipping import shipped
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -19,10 +20,12 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.state_lifetime import expiring
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.data_stream.join_functions import Joining
     from penstock.datastream.functions import RuntimeContext
     from penstock.datastream.state_ttl_config import StateTtlConfig
@@ -38,6 +41,10 @@ class RegularJoin(KeyedCoProcessFunction):
     """A join that stores both sides and joins each record with those of the other side.
 
     Each side may change: a row of the kind -D or -U retracts an equal earlier one.
+
+    Attributes:
+        joining: The function of a pair.
+        sides: By side, the list state of the records of a key, once it is open.
     """
 
     def __init__(
@@ -53,22 +60,35 @@ class RegularJoin(KeyedCoProcessFunction):
             outer: For each side, whether its records are joined without a match.
             ttl: For each side, the lifetime of its records.
         """
-        self._joining = joining
+        self.joining = joining
         self._outer = outer
         self._ttl = ttl
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the state and the function."""
-        self._joining.open(runtime_context)
+        self.joining.open(runtime_context)
         any_value = Types.PICKLED_BYTE_ARRAY()
-        self._sides = [
+        self.sides = [
             runtime_context.get_list_state(expiring(ListStateDescriptor(name, any_value), ttl))
             for name, ttl in zip(_NAMES, self._ttl, strict=True)
         ]
 
+    @property
+    def why_by_rows(self) -> str | None:
+        """The reason why columns cannot join the records, to follow a comma; None if they can."""
+        if any(self._outer):
+            return "as it also emits records without a match"
+        if any(ttl is not None for ttl in self._ttl):
+            return "as its records have a lifetime"
+        if self.joining.is_flat:
+            return "as its function returns any number of results"
+        if self.joining.has_context:
+            return "as its function receives a context"
+        return None
+
     def close(self) -> None:
         """Close the function."""
-        self._joining.close()
+        self.joining.close()
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
         """Process a record of the left side."""
@@ -82,7 +102,7 @@ class RegularJoin(KeyedCoProcessFunction):
         kind = kind_of_change(value)
         if kind is not RowKind.INSERT:
             value = change_row(RowKind.INSERT, value)
-        own, partners = self._sides[side], list(self._sides[1 - side].get() or ())
+        own, partners = self.sides[side], list(self.sides[1 - side].get() or ())
         if kind in _ADDITIONS:
             if self._outer[1 - side] and partners and next(iter(own.get() or ()), self) is self:
                 for partner in partners:
@@ -110,12 +130,37 @@ class RegularJoin(KeyedCoProcessFunction):
 
     def _emit(self, kind: RowKind, side: int, value: Any, partner: Any, key: Any) -> Iterator[Any]:
         pair = (value, partner) if side == LEFT else (partner, value)
-        results = self._joining.results(*pair, key)
+        results = self.joining.results(*pair, key)
         if not any(self._outer) and kind is RowKind.INSERT:
             yield from results
             return
         for result in results:
             yield change_row(kind, result)
+
+
+def regular_join(
+    function: RegularJoin,
+    selectors: tuple[Any, Any],
+    key_type: TypeInformation | None,
+    types: Sequence[TypeInformation],
+) -> operators.RegularJoin:
+    """Return the operator of a join.
+
+    Args:
+        function: The join.
+        selectors: By side, the selector of the key.
+        key_type: The declared type of the keys, or None.
+        types: By side, the type of the records.
+    """
+    from penstock.aggregates.resolution import known_key_fields
+
+    one, other = (
+        known_key_fields(selector, key_type, declared, "join apply")
+        for selector, declared in zip(selectors, types, strict=True)
+    )
+    return operators.RegularJoin(
+        shipped(function, "join apply"), key_fields=(one, other), why_by_rows=function.why_by_rows
+    )
 
 
 class DeadlineJoin(KeyedCoProcessFunction):

@@ -48,6 +48,7 @@ from penstock.graph.operators.several_inputs import (
     KeyedCoProcess,
     KeyedMultipleInputProcess,
     MultipleInputProcess,
+    RegularJoin,
     Transform,
     WithBroadcastSets,
 )
@@ -121,6 +122,7 @@ __all__ = [
     "Process",
     "Project",
     "Reduce",
+    "RegularJoin",
     "Relational",
     "SinkCommitter",
     "SinkWriter",

@@ -24,6 +24,20 @@ class KeyedCoProcess(FunctionDescriptor):
     """Runs a KeyedCoProcessFunction."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class RegularJoin(FunctionDescriptor):
+    """Runs a KeyedCoProcessFunction that joins all records of a key, or joins by columns.
+
+    Attributes:
+        key_fields: By side, the `KeyFields` of its keys; None if their type is unknown.
+        why_by_rows: Why records are joined one by one, worded to follow a comma; None if columns
+            may join them.
+    """
+
+    key_fields: tuple[Any, Any]
+    why_by_rows: str | None
+
+
 class BroadcastProcess(FunctionDescriptor):
     """Runs a BroadcastProcessFunction; the second input is the broadcast one."""
 

@@ -44,6 +44,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.CoFlatMap: ("operators.two_input", "create_co_flat_map"),
     operators.CoProcess: ("operators.two_input", "create_co_process"),
     operators.KeyedCoProcess: ("operators.two_input", "create_keyed_co_process"),
+    operators.RegularJoin: ("operators.regular_join", "create_regular_join"),
     operators.MultipleInputProcess: ("operators.two_input", "create_multiple_input_process"),
     operators.KeyedMultipleInputProcess: ("operators.two_input", "create_multiple_input_process"),
     operators.BroadcastProcess: ("operators.broadcast", "create_broadcast_process"),

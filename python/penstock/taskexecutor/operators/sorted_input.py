@@ -29,6 +29,7 @@ SORTED: Final = (
     operators.Window,
     operators.CoProcess,
     operators.KeyedCoProcess,
+    operators.RegularJoin,
     operators.KeyedMultipleInputProcess,
     operators.KeyedBroadcastProcess,
     operators.IntervalJoin,

@@ -51,7 +51,8 @@ class ColumnSides:
         context: OperatorContext,
         tables: tuple[StateTable, ...],
         schemas: tuple[pa.Schema, ...],
-        keys: tuple[tuple[int, ...], tuple[int, ...]],
+        key_types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]],
+        keyed: Callable[[int, Any], tuple[Any, Sequence[int]]],
         parts: Callable[[list[pa.Array]], Iterable[tuple[int, Any, Any]]],
     ) -> None:
         """Start without rows; see `restore`.
@@ -60,18 +61,16 @@ class ColumnSides:
             context: The operator's context.
             tables: By side, its keyed state in memory.
             schemas: By side, the Arrow schema of its batches.
-            keys: By side, the positions of the columns of the key.
+            key_types: By side, the types of the columns of the key.
+            keyed: Returns, given a side and a batch or `SelectedRows` of it, an object with the
+                columns of their keys, and the positions of these columns.
             parts: Yields, given the columns of the key of some rows, each of their key groups with
                 a key in state of that group, and the positions of its rows.
         """
-        kinds = [
-            schema.field(key).type
-            for schema, each in zip(schemas, keys, strict=True)
-            for key in each
-        ]
-        self._names = KeyNumbers(context, kinds, len(keys[0]))
+        kinds = [kind for each in key_types for kind in each]
+        self._names = KeyNumbers(context, kinds, len(key_types[0]))
         self._tables = tables
-        self._keys = keys
+        self._keyed = keyed
         self._parts = parts
         self._stored = tuple(StoredRows(schema) for schema in schemas)
         self._rows_of = (RowsOfKeys(), RowsOfKeys())
@@ -82,7 +81,7 @@ class ColumnSides:
 
     def named(self, side: int, batch: pa.RecordBatch) -> tuple[Groups, Integers]:
         """Return the groups of a batch by key, and the numbers of their keys; see `Sides`."""
-        return self._names.of(batch, self._keys[side])
+        return self._names.of(*self._keyed(side, batch))
 
     def partners(self, side: int, names: Integers) -> Partners:
         """Return the rows of a side that have some keys; see `Sides`."""
@@ -100,6 +99,13 @@ class ColumnSides:
             for batch in each:
                 self.keep(side, batch, *self.named(side, batch))
 
+    def batches(self, side: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a side in the order of arrival."""
+        stored = self._stored[side]
+        for start in range(0, len(stored), ROWS_AT_ONCE):
+            numbers = np.arange(start, min(start + ROWS_AT_ONCE, len(stored)))
+            yield stored.select(numbers).batch()
+
     def save(self) -> None:
         """Add the new rows to keyed state, which takes part in the next snapshot."""
         for side, stored in enumerate(self._stored):
@@ -109,7 +115,8 @@ class ColumnSides:
 
     def _save_rows(self, side: int, rows: Integers) -> None:
         selected = self._stored[side].select(rows)
-        columns = [selected.column(key) for key in self._keys[side]]
+        rows_with_keys, positions = self._keyed(side, selected)
+        columns = [rows_with_keys.column(position) for position in positions]
         for group, key, part in self._parts(columns):
             self._add_block(side, group, key, rows[part])
 
@@ -151,5 +158,12 @@ def taken_blocks(table: StateTable, schema: pa.Schema) -> Iterator[pa.RecordBatc
             # State that got a time to live has times.
             data: Any = value.value if isinstance(value, Aged) else value
             yield batch_of_bytes(data, schema)
-        each.clear()
-        table.drop_if_empty(each.namespace)
+    clear_blocks(table)
+
+
+def clear_blocks(table: StateTable) -> None:
+    """Remove the blocks of one side from keyed state."""
+    for each in table.namespaces():
+        if each.namespace is not None:
+            each.clear()
+            table.drop_if_empty(each.namespace)

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from penstock.columns.array_types import Integers
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
-    from penstock.taskexecutor.operators.relational.joins.join_pairs import JoinPairs, PlacedRows
+    from penstock.taskexecutor.operators.relational.joins.join_pairs import PlacedRows
     from penstock.taskexecutor.operators.relational.joins.partner_rows import NumberedRows
 
 _Row = tuple[Any, ...]
 N = TypeVar("N")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Partners(Protocol):
@@ -57,6 +58,15 @@ class Sides(Protocol[N]):
         """Add the rows of a batch, given its groups by key and the name of each group's key."""
 
 
+class ResultsOfPairs(Protocol[R_co]):
+    """Makes the results of pairs."""
+
+    def placed(
+        self, side: int, batch: pa.RecordBatch, positions: Integers, others: Any
+    ) -> Iterator[R_co]:
+        """Yield the results of some pairs, in order; see `JoinPairs`."""
+
+
 class InnerJoin:
     """Looks up each key of a batch once, and finds the pairs of its rows by numbers.
 
@@ -67,7 +77,7 @@ class InnerJoin:
     def __init__(
         self,
         context: OperatorContext,
-        pairs: JoinPairs,
+        pairs: ResultsOfPairs[Any],
         sides: Sides[Any],
         keys: tuple[tuple[int, ...], tuple[int, ...]],
         *,
@@ -77,7 +87,7 @@ class InnerJoin:
 
         Args:
             context: The operator's context.
-            pairs: Creates the batches of pairs.
+            pairs: Makes the results of pairs.
             sides: The rows of both sides.
             keys: By side, the positions of the columns of the key.
             equates_nulls: Whether NULL equals NULL.
@@ -89,8 +99,8 @@ class InnerJoin:
         self.batches = 0
         context.metric_group().gauge("numBatchesByKey", lambda: self.batches)
 
-    def joined(self, side: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Keep the rows of one side, and yield the batches of their pairs."""
+    def joined(self, side: int, batch: pa.RecordBatch) -> Iterator[Any]:
+        """Keep the rows of one side, and yield the results of their pairs."""
         if not self._equates_nulls:
             batch = _without_nulls(batch, self._keys[side])
         if not batch.num_rows:

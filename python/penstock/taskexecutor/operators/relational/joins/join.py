@@ -122,7 +122,14 @@ class JoinOperator(Gathering, TwoInputRelationalOperator):
                 parts = partial(
                     parts_by_key_group, max_parallelism=context.environment.max_parallelism
                 )
-                self.columns = ColumnSides(context, self.tables, self.schemas, keys, parts)
+                self.columns = ColumnSides(
+                    context,
+                    self.tables,
+                    self.schemas,
+                    (_types(self.schemas[0], keys[0]), _types(self.schemas[1], keys[1])),
+                    lambda side, rows: (rows, keys[side]),
+                    parts,
+                )
                 self.rows_in_state = [
                     taken_batches(*each)
                     for each in zip(self.tables, inputs, self.schemas, strict=True)
@@ -449,3 +456,7 @@ def is_not_in(
         if is_equal is not False:
             return False
     return True
+
+
+def _types(schema: pa.Schema, positions: Sequence[int]) -> list[pa.DataType]:
+    return [schema.field(position).type for position in positions]

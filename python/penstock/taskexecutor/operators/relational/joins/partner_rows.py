@@ -38,6 +38,15 @@ class NumberedRows:
     def column(self, index: int, kind: DataType, target: pa.DataType, part: slice) -> pa.Array:
         """Return a column of the rows of some pairs; see `JoinPairs`."""
         del kind, target
+        return self.taken(index, part)
+
+    def taken(self, index: int, part: slice) -> pa.Array:
+        """Return a column of the rows of some pairs.
+
+        Args:
+            index: The position of the column in the rows.
+            part: The pairs.
+        """
         bounds = part.start, part.stop
         if bounds not in self._selected:
             self._selected = {bounds: self._stored.select(self._rows[part])}
