@@ -5,6 +5,7 @@ Keys are nested, flat, or both.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.options.quoting import join_list
@@ -48,13 +49,21 @@ def read_project_file(path: Path) -> dict[str, str]:
         text = path.read_text("utf-8")
         if "penstock" not in text:
             return {}
-        found = tomllib.loads(text)
+        found = _parsed(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
     tools = found.get("tool", {})
     options: dict[str, str] = {}
     _add_table(tools.get("penstock", {}) if isinstance(tools, dict) else {}, "", options, path)
     return options
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> dict[str, Any]:
+    """Parse the last text only once: each environment of a program reads this file."""
+    import tomllib
+
+    return tomllib.loads(text)
 
 
 def _add_table(value: Any, key: str, options: dict[str, str], path: Path) -> None:

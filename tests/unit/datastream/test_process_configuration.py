@@ -1,6 +1,7 @@
 """Options are read from a file in Flink's format; programs that run as PyFlink read Flink's own."""
 
 import json
+import tomllib
 
 import pytest
 from penstock import pyflink_alias
@@ -163,6 +164,17 @@ def test_a_project_file_that_cannot_be_read_is_named(text, tmp_path, monkeypatch
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=r"pyproject\.toml"):
         options()
+
+
+def test_a_project_file_is_parsed_once_until_it_changes(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    parses = []
+    loads = tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda text: parses.append(text) or loads(text))
+    for number in (1, 1, 2, 2):
+        (tmp_path / "pyproject.toml").write_text(f"[tool.penstock]\nparsed.once = {number}\n")
+        assert options() == {"parsed.once": str(number)}
+    assert len(parses) == 2
 
 
 def test_other_projects_files_are_nothing(tmp_path, monkeypatch, folder):
