@@ -6,6 +6,7 @@ both runtimes.
 """
 
 import importlib
+import weakref
 
 import pytest
 
@@ -124,3 +125,28 @@ def test_nothing_is_kept_once_it_is_over(lent, state):
     lend(lent, state, 2, held)
     lent.clear()
     assert touched(lent, state) == []
+
+
+def test_large_values_are_not_searched_each_time(lent, state):
+    """They stay noted, as their state may have many of them, until the next epoch."""
+    for _ in range(20):
+        for key in range(100):
+            lend(lent, state, key, state.values.get(key) or set(range(1000)))
+    lent.touch()
+    assert len(set(state.touched)) > 60, "most are noted since the last complete search"
+    assert touched(lent, state) == []
+
+
+class Large(list):
+    """A list that weak references find."""
+
+
+def test_large_values_that_left_the_state_are_forgotten(lent, state):
+    left = []
+    for key in range(2000):
+        value = Large(range(1000))
+        left.append(weakref.ref(value))
+        lend(lent, state, key, value)
+        value = None
+        del state.values[key]
+    assert sum(value() is not None for value in left) <= 100

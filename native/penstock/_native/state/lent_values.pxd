@@ -19,7 +19,7 @@ cdef struct Lent:
 cdef class LentValues:
     cdef Lent lent[FEW]
     cdef int count
-    cdef dict held      # the values with other owners, as ``_held`` of the pure twin
+    cdef dict held      # the values that other code may change, as ``_held`` of the pure twin
     cdef Py_ssize_t limit
 
     cpdef int lend(

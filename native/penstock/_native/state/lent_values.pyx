@@ -6,17 +6,20 @@ collector does not see the recorded values: ``clear`` breaks the cycle through t
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM
 
-from penstock._native.values.held_values cimport is_held, is_held_value
+from penstock._native.values.held_values cimport STATE, held_by, is_held
 from penstock._native.values.value_copies cimport ValueCopier, never_changes
 
-from penstock.taskexecutor.state.lent_values import MOST, PART, part_from_oldest
+from penstock.taskexecutor.state.lent_values import MOST, PART, VISITED, part_from_oldest
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *value)
 
 cdef enum:
     VALUE = 4
+
+cdef Py_ssize_t MOST_VISITED = VISITED
 
 
 cdef inline PyObject *owned(object value) noexcept:
@@ -64,9 +67,9 @@ cdef class LentValues:
         return self.lend(state, contents, key, PART, value)
 
     cdef int take_over(self) except -1:
-        """Forget those of the last values that no other code can change; keep the others."""
+        """Forget those of the last values that certainly no other code can change."""
         cdef Lent *lent
-        cdef Py_ssize_t owners
+        cdef Py_ssize_t owners, left
         cdef int i, j
         cdef bint is_known
         cdef tuple slot
@@ -84,7 +87,8 @@ cdef class LentValues:
                             and self.lent[j].key == lent.key
                             and self.lent[j].element == lent.element
                         )
-                if is_known or not is_held_value(lent.value, owners):
+                left = MOST_VISITED
+                if is_known or held_by(lent.value, owners, &left) == STATE:
                     continue
                 slot = (
                     <object>lent.contents,
@@ -117,13 +121,19 @@ cdef class LentValues:
 
     def settle(self):
         """Forget the values that no other code can change, and the oldest of too many others."""
+        cdef Py_ssize_t owned = 0
+        cdef tuple holder
+        cdef PyObject *value
         self.limit = (<Py_ssize_t>1) << 62  # unlimited until it is known
         self.take_over()
         for slot in list(self.held):
-            if not is_held(self.held[slot], VALUE):
+            holder = <tuple>self.held[slot]
+            value = <PyObject *>PyTuple_GET_ITEM(holder, VALUE)
+            owned += Py_REFCNT(value) > 1
+            if not is_held(holder, VALUE):
                 del self.held[slot]
         part_from_oldest(self.held, len(self.held) - <Py_ssize_t>MOST, ValueCopier)
-        self.limit = FEW + 2 * len(self.held)
+        self.limit = FEW + 2 * owned
 
     def hold(self):
         """Keep the values in memory, whatever is written next."""

@@ -27,47 +27,67 @@ _BUILTIN: Final = frozenset((list, dict, set, tuple, frozenset, bytearray))
 _kinds: dict[type, int] = dict.fromkeys(_BUILTIN, INSTANCE)
 
 
-def is_held(holder: tuple[object, ...], place: int) -> bool:
+def is_held(holder: tuple[object, ...], place: int, most: int = sys.maxsize) -> bool | None:
     """Return whether another owner beside a state may change the value at a place of a tuple.
 
     Args:
         holder: A tuple that refers to the value; the state refers to the value or to parts of it.
         place: The place of the value.
+        most: The number of parts that may be visited.
+
+    Returns:
+        None if the value has more parts, so that it is not known.
     """
     parts = [holder[place]]
+    left = most
     while parts:
         # Without the references of this list, of the call and of the part's owner.
         owners = sys.getrefcount(parts[-1]) - 3
         part = parts.pop()
         if _kind(part) == UNCHANGING:
             continue
-        if owners <= 0:
-            parts += _parts(part)
-        elif owners == 1:
-            if _has_held_parts(part):
+        if owners > 1:
+            if not _is_fixed(part):
                 return True
-        elif not _is_fixed(part):
-            return True
+            continue
+        if owners == 1:
+            found = _has_held_parts(part, left)
+            if found is not False:
+                return found
+        else:
+            more = _parts(part, left)
+            if more is None:
+                return None
+            left -= len(more)
+            parts += more
+            del more
         del part
     return False
 
 
-def _has_held_parts(value: object) -> bool:
-    """Return whether a mutable part of a value has an owner outside of the value."""
+def _has_held_parts(value: object, most: int) -> bool | None:
+    """Return whether a mutable part of a value has an owner outside of the value; see `is_held`."""
     found: list[Any] = []
     visits: dict[int, int] = {}
-    parts = _parts(value)
+    parts: list[Any] = [value]
+    is_first = True
     while parts:
         part = parts.pop()
-        if part is value or _kind(part) == UNCHANGING:
-            continue
-        if id(part) in visits:
-            visits[id(part)] += 1
-            continue
-        visits[id(part)] = 1
-        found.append(part)
-        parts += _parts(part)
-    part = None
+        if not is_first:
+            if part is value or _kind(part) == UNCHANGING:
+                continue
+            if id(part) in visits:
+                visits[id(part)] += 1
+                continue
+            visits[id(part)] = 1
+            found.append(part)
+        is_first = False
+        more = _parts(part, most)
+        if more is None:
+            return None
+        most -= len(more)
+        parts += more
+    part = more = None
     return any(
         # Without the references of the list and of the call.
         sys.getrefcount(found[number]) - 2 > visits[id(found[number])]
@@ -84,12 +104,16 @@ def _kind(value: object) -> int:
     return kind
 
 
-def _parts(value: Any) -> list[object]:
+def _parts(value: Any, most: int) -> list[object] | None:
+    """Return the parts of a value; None if there are more than a number."""
     kind = _kind(value)
+    if type(value) in _BUILTIN and len(value) > most:
+        return None
     if kind == ROW:
-        return list(value) if type(value) is Row else []
-    found = parts_of(value) if kind == DEEPCOPY else gc.get_referents(value)
-    return [part for part in found if not isinstance(part, type)]
+        found = list(value) if type(value) is Row else []
+    else:
+        found = parts_of(value) if kind == DEEPCOPY else gc.get_referents(value)
+    return [part for part in found if not isinstance(part, type)] if len(found) <= most else None
 
 
 def _is_fixed(value: object) -> bool:
@@ -99,4 +123,4 @@ def _is_fixed(value: object) -> bool:
         return True
     if type(value) not in (tuple, frozenset) and kind not in (NAMED_TUPLE, FROZEN):
         return False
-    return all(map(_is_fixed, _parts(value)))
+    return all(map(_is_fixed, _parts(value, sys.maxsize) or ()))

@@ -8,11 +8,16 @@ mutable value is noted when it is stored or returned, which counts as a change. 
 refers to the value and its parts, nobody can change it any more, and it is forgotten.  The others
 count as changed again whenever the table begins an epoch.
 
+Whether that is so is checked for a few values at a time.  A value with many parts, such as a set of
+thousands, is not searched each time: it stays noted until an epoch begins, or until more values
+are noted than were in states at the last complete search.
+
 ``penstock._native.state.lent_values`` is the native twin.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.taskexecutor.compiled.value_copies import ValueCopier, never_changes
@@ -21,8 +26,11 @@ from penstock.taskexecutor.copies.held_values import is_held
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-#: Minimum number of noted values before a check of which ones are still held.
+#: The number of noted values after which they are checked for other owners.
 _FEW: Final = 32
+
+#: Most parts of a value that such a check visits.
+VISITED: Final = 64
 
 #: Most values noted as held outside of their state: beyond, the state stores copies.
 MOST: Final = 1024
@@ -41,6 +49,8 @@ class LentValues:
         """Start without values."""
         #: By namespace, key and element: the state, these three, and the value.
         self._lent: dict[tuple[Any, Any, Any], tuple[Any, Any, Any, Any, Any]] = {}
+        #: In the same form, earlier values that other code may change.
+        self._held: dict[tuple[Any, Any, Any], tuple[Any, Any, Any, Any, Any]] = {}
         self._limit = _FEW
 
     def lend(
@@ -57,8 +67,8 @@ class LentValues:
         """
         if never_changes(value):
             return
-        if len(self._lent) >= self._limit:
-            self.settle()
+        if len(self._lent) >= _FEW:
+            self._take_over()
         name = id(value) if element is PART else element
         self._lent[contents, key, name] = state, contents, key, element, value
 
@@ -66,26 +76,41 @@ class LentValues:
         """Note a value that the entry of a key may now contain; see ``lend``."""
         self.lend(state, contents, key, PART, value)
 
-    def settle(self) -> None:
-        """Forget the values that only their state holds, and the oldest of too many others."""
+    def _take_over(self) -> None:
+        """Forget those of the last values that certainly no other code can change."""
         for slot in list(self._lent):
-            if not is_held(self._lent[slot], _VALUE):
-                del self._lent[slot]
-        part_from_oldest(self._lent, len(self._lent) - MOST, ValueCopier)
-        self._limit = _FEW + 2 * len(self._lent)
+            if is_held(self._lent[slot], _VALUE, VISITED) is not False:
+                self._held[slot] = self._lent[slot]
+            del self._lent[slot]
+        if len(self._held) >= self._limit:
+            self.settle()
+
+    def settle(self) -> None:
+        """Forget the values that no other code can change, and the oldest of too many others."""
+        self._held |= self._lent
+        self._lent.clear()
+        owned = 0
+        for slot in list(self._held):
+            # Beside the reference of the tuple and that of the call.
+            owned += sys.getrefcount(self._held[slot][_VALUE]) > 2
+            if not is_held(self._held[slot], _VALUE):
+                del self._held[slot]
+        part_from_oldest(self._held, len(self._held) - MOST, ValueCopier)
+        self._limit = _FEW + 2 * owned
 
     def hold(self) -> None:
         """Keep the values in memory, whatever is written next."""
-        for state, contents, key, *_ in self._lent.values():
+        for state, contents, key, *_ in self._held.values():
             state.hold(contents, key)
 
     def touch(self) -> None:
         """Mark the values as changed in the present epoch."""
-        for state, contents, key, element, _ in self._lent.values():
+        for state, contents, key, element, _ in self._held.values():
             state.touch(contents, key, element)
 
     def clear(self) -> None:
         """Forget all values."""
+        self._held.clear()
         self._lent.clear()
 
 
