@@ -162,6 +162,23 @@ def test_a_function_makes_actions_of_every_kind(node):
     assert node.of_index("numbers") == {"2": {"n": 2}}
 
 
+class Own(ElasticsearchEmitter):
+    """An emitter of a user, whose constructor does not call that of the base."""
+
+    def __init__(self, index):
+        self.index = index
+
+    def actions(self, record):
+        yield {"_index": self.index, "_id": record, "n": record}
+        if record > 1:
+            yield {"_index": self.index, "_id": record - 1, "_op_type": "delete"}
+
+
+def test_an_emitter_of_ones_own_returns_actions(node):
+    write(builder(node, Own("numbers")).build(), 1, 2)
+    assert node.of_index("numbers") == {"2": {"n": 2}}
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

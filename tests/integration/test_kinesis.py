@@ -58,6 +58,20 @@ def kinesis(endpoint):
     client.close()
 
 
+class Assigner(KinesisShardAssigner):
+    """Has no method that the source would call."""
+
+    def assign(self, shard, parallelism):
+        return 0
+
+
+class Keys(PartitionKeyGenerator):
+    """Has no method that the sink would call."""
+
+    def apply(self, element):
+        return element
+
+
 def put(kinesis, texts):
     records = [{"Data": text.encode(), "PartitionKey": text} for text in texts]
     kinesis.put_records(StreamName="s", Records=records)
@@ -464,12 +478,14 @@ def test_a_stream_that_cannot_be_read_fails_the_job(kinesis, properties, opened)
         (lambda: source(KEYS, flink__shard__getrecords__maxrecordcount="0"), "at least 1, got '0'"),
         (lambda: source({**KEYS, "aws.credentials.provider": "STS"}), "AUTO, BASIC, ENV_VAR"),
         (lambda: source({"aws.region": "a", "aws.credentials.provider": "basic"}), "'BASIC' needs"),
-        (lambda: source(KEYS).set_shard_assigner(5), "takes a KinesisShardAssigner"),
+        (lambda: source(KEYS).set_shard_assigner(5), "takes KinesisShardAssigner.of"),
+        (lambda: source(KEYS).set_shard_assigner(Assigner()), "takes KinesisShardAssigner.of"),
         (lambda: source(KEYS).set_watermark_tracker(5), "with_watermark_alignment"),
         (lambda: KinesisStreamsSink.builder().build(), "set a schema before"),
         (lambda: sink(KEYS).set_stream_name("").build(), "set the name of a stream before"),
         (lambda: sink(KEYS).set_max_batch_size(501), "must be from 1 to 500, got 501"),
-        (lambda: sink(KEYS).set_partition_key_generator(5), "takes a PartitionKeyGenerator"),
+        (lambda: sink(KEYS).set_partition_key_generator(5), "takes PartitionKeyGenerator.of"),
+        (lambda: sink(KEYS).set_partition_key_generator(Keys()), "takes PartitionKeyGenerator.of"),
         (lambda: KinesisFirehoseSink().create_writer(None), "use KinesisFirehoseSink.builder"),
     ],
 )

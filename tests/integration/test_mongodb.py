@@ -112,8 +112,14 @@ def test_operations_of_the_program_s_own(server):
     def counted(word):
         return pymongo.UpdateOne({"_id": word}, {"$inc": {"n": 1}}, upsert=True)
 
+    def counted_twice(word):
+        yield counted(word)
+        yield counted("all")
+
     write(server, "a", "b", "a", write=counted)
     assert server.documents("items") == [{"_id": "a", "n": 2}, {"_id": "b", "n": 1}]
+    write(server, "b", write=counted_twice)
+    assert server.documents("items")[1:] == [{"_id": "all", "n": 1}, {"_id": "b", "n": 2}]
 
 
 @pytest.mark.parametrize("failing", [[None], [112], [None, 112]])

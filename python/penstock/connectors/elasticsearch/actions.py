@@ -87,10 +87,13 @@ def json_document(record: Any) -> bytes:
 
 
 class ElasticsearchEmitter(NoJavaMembers, ABC):
-    """Converts records to actions; created by `static_index`, `dynamic_index` or `of`."""
+    """Converts records to actions; created by `static_index`, `dynamic_index` or `of`.
+
+    A subclass has a method `actions` (beyond PyFlink).
+    """
 
     def __init__(self, j_emitter: None = None) -> None:
-        """Create an emitter; use the static methods.
+        """Create an emitter; use the static methods, or write a subclass.
 
         Raises:
             JvmOnlyError: A Java emitter was passed.
@@ -149,8 +152,8 @@ class ElasticsearchEmitter(NoJavaMembers, ABC):
         return _FunctionEmitter(function)
 
     @abstractmethod
-    def actions(self, record: Any) -> Iterable[BulkAction]:
-        """Return the actions of a record."""
+    def actions(self, record: Any) -> BulkAction | Mapping[str, Any] | Iterable[Any]:
+        """Return one or several actions of a record, as dictionaries that `of` describes."""
 
     @property
     def doc_type(self) -> str | None:
@@ -218,17 +221,27 @@ class _FunctionEmitter(ElasticsearchEmitter):
         super().__init__()
         self._function = function
 
-    def actions(self, record: Any) -> Iterable[BulkAction]:
+    def actions(self, record: Any) -> Any:
         """Return the function's actions."""
-        given = self._function(record)
-        if isinstance(given, Mapping):
-            return [_action_of(given)]
-        if not isinstance(given, Iterable):
-            raise _malformed(given, "it is not a dictionary")
-        return [_action_of(each) for each in given]
+        return self._function(record)
+
+
+def bulk_actions(given: Any) -> list[BulkAction]:
+    """Return the actions that an emitter returned for a record.
+
+    Raises:
+        InvalidProgramError: An action is malformed.
+    """
+    if isinstance(given, BulkAction | Mapping):
+        return [_action_of(given)]
+    if not isinstance(given, Iterable):
+        raise _malformed(given, "it is not a dictionary")
+    return [_action_of(each) for each in given]
 
 
 def _action_of(given: Any) -> BulkAction:
+    if isinstance(given, BulkAction):
+        return given
     if not isinstance(given, Mapping):
         raise _malformed(given, "it is not a dictionary")
     operation, index = given.get("_op_type", "index"), given.get("_index")
@@ -253,7 +266,7 @@ def _action_of(given: Any) -> BulkAction:
 
 def _malformed(given: Any, reason: str) -> InvalidProgramError:
     return InvalidProgramError(
-        f"ElasticsearchEmitter.of: the function returned {given!r:.200}: {reason}"
+        f"ElasticsearchEmitter: the action of a record is {given!r:.200}: {reason}"
     )
 
 

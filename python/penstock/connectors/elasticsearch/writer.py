@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.connectors.batching import BatchLimits, Unsent
 from penstock.connectors.changed_documents import ChangesWriter
+from penstock.connectors.elasticsearch.actions import BulkAction, bulk_actions
 from penstock.connectors.elasticsearch.cluster import transport_library
 from penstock.errors import SinkError
 from penstock.formats.misfit import meant_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from penstock.connectors.elasticsearch.actions import BulkAction
     from penstock.connectors.elasticsearch.cluster import Cluster
 
 #: The statuses of an overloaded or unavailable node or shard.
@@ -22,13 +22,14 @@ _MAY_PASS: Final = frozenset({429, 502, 503, 504})
 _NOT_FOUND: Final = 404
 
 
-class BulkWriter(ChangesWriter["BulkAction"]):
+class BulkWriter(ChangesWriter[BulkAction]):
     """Sends the actions of records as bulk requests.
 
     Args:
         cluster: The cluster.
         limits: The limits of a bulk request.
-        actions_of: Function that returns the actions of a record.
+        actions_of: Function that returns the actions of a record, in any form that an emitter
+            may return.
         document_of: Function that returns the document of a changed row; None if records are not
             changes.
     """
@@ -37,7 +38,7 @@ class BulkWriter(ChangesWriter["BulkAction"]):
         self,
         cluster: Cluster,
         limits: BatchLimits,
-        actions_of: Callable[[Any], Iterable[BulkAction]],
+        actions_of: Callable[[Any], Any],
         document_of: Callable[[Any], tuple[str, str]] | None,
     ) -> None:
         self._cluster = cluster
@@ -49,7 +50,7 @@ class BulkWriter(ChangesWriter["BulkAction"]):
     def keep_row(self, element: Any) -> None:
         """Buffer the actions of a record."""
         with meant_for(self._cluster.shown):
-            actions = list(self._actions_of(element))
+            actions = bulk_actions(self._actions_of(element))
         for action in actions:
             self.keep([action], len(action.body or b""))
 

@@ -350,11 +350,12 @@ class KinesisStreamsSinkBuilder(_Builder):
 
     def set_partition_key_generator(self, partition_key_generator: PartitionKeyGenerator) -> Self:
         """Set the generator of partition keys, random ones by default."""
-        given: Any = partition_key_generator
-        if not isinstance(given, PartitionKeyGenerator):
+        # A subclass has nothing to override: its keys would be random.
+        if type(partition_key_generator) is not PartitionKeyGenerator:
             raise WrongArgumentError(
-                "KinesisStreamsSinkBuilder.set_partition_key_generator takes a "
-                f"PartitionKeyGenerator, got {partition_key_generator!r}"
+                "KinesisStreamsSinkBuilder.set_partition_key_generator takes "
+                "PartitionKeyGenerator.of(function), fixed() or random(), got "
+                f"{partition_key_generator!r}"
             )
         self._key = partition_key_generator
         return self

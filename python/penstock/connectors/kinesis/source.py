@@ -143,10 +143,11 @@ class FlinkKinesisConsumer(ParallelSourceFunction[VALUE]):
         self, shard_assigner: KinesisShardAssigner
     ) -> FlinkKinesisConsumer[VALUE]:
         """Set the assigner of shards to subtasks."""
-        given: Any = shard_assigner
-        if not isinstance(given, KinesisShardAssigner):
+        # A subclass has nothing to override: it would assign by the ids of shards.
+        if type(shard_assigner) is not KinesisShardAssigner:
             raise WrongArgumentError(
-                "FlinkKinesisConsumer.set_shard_assigner takes a KinesisShardAssigner, got "
+                "FlinkKinesisConsumer.set_shard_assigner takes KinesisShardAssigner.of(function), "
+                "default_shard_assigner() or uniform_shard_assigner(), got "
                 f"{shard_assigner!r}"
             )
         self._streams = self._streams.with_assigner(shard_assigner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.calls.argument_kinds import checks_arguments
@@ -21,7 +22,7 @@ from penstock.formats.json_values import plain_fields_of
 from penstock.formats.misfit import meant_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _DUPLICATE_KEY: Final = 11_000
 
@@ -60,8 +61,8 @@ class MongoSink(PythonSink[Any]):
                 its fields into the document with its ``_id``, or creates it; without an ``_id`` it
                 is a new document.  A row of the kind DELETE deletes the document, as does
                 UPDATE_BEFORE unless a row with the same ``_id`` follows.
-            write: Function that returns the operations of a record instead, one or a list, in the
-                form of pymongo's ``bulk_write``, such as ``UpdateOne(…)``.
+            write: Function that returns the operations of a record instead, one or several, in the
+                form of pymongo's ``bulk_write``, such as ``UpdateOne(…)``; it may yield them.
             batch_size: The largest number of operations that are sent together.
             batch_interval_ms: How long an operation waits for others, in ms; 0 for no limit.
             max_retries: The number of retries if no server can be reached, or a write conflicts
@@ -232,6 +233,6 @@ def deletion(document_id: Any) -> Any:
 def _of_user(function: Callable[[Any], Any]) -> Callable[[Any], Iterable[Any]]:
     def operations(record: Any) -> Iterable[Any]:
         made = function(record)
-        return made if isinstance(made, (list, tuple)) else (made,)
+        return made if isinstance(made, Iterable) else (made,)
 
     return operations
