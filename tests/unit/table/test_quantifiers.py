@@ -34,9 +34,11 @@ def database():
 @pytest.mark.parametrize("subquery", SUBQUERIES)
 @pytest.mark.parametrize("quantifier", ["ANY", "ALL"])
 def test_comparisons_have_three_values(database, quantifier, subquery):
-    tests = ", ".join(f"b {operator} {quantifier} ({subquery})" for operator in OPERATORS)
-    sql = f"SELECT a, b, {tests} FROM t"
-    assert settled(run(sql, tables(), parted(ROWS, 3))) == expected(database, sql, ROWS)
+    # Not all in one query: each is a join, and joins the changes of all before it.
+    for pair in zip(OPERATORS[::2], OPERATORS[1::2], strict=True):
+        tests = ", ".join(f"b {operator} {quantifier} ({subquery})" for operator in pair)
+        sql = f"SELECT a, b, {tests} FROM t"
+        assert settled(run(sql, tables(), parted(ROWS, 3))) == expected(database, sql, ROWS)
 
 
 @pytest.mark.parametrize(
