@@ -48,7 +48,9 @@ cdef class PatternOperator(FunctionOperator):
     cpdef process(self, object value, long long timestamp)
     cpdef process_watermark(self, long long timestamp)
     cdef _take_late(self, object value, long long timestamp)
-    @cython.locals(waiting=dict, time=object, earliest=cython.longlong, values=list)
+    @cython.locals(
+        waiting=dict, time=object, earliest=cython.longlong, values=list, known=list
+    )
     cdef _keep(self, object key, object value, long long timestamp)
     cdef _register(self, long long timestamp)
     @cython.locals(entry=list, is_kept=bint)

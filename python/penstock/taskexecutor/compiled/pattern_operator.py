@@ -186,17 +186,20 @@ class PatternOperator(FunctionOperator):
         """Store a record until its time."""
         waiting = self.waiting.get(key)
         time: Any = timestamp
-        if waiting is None:
-            waiting = {}
-            self.waiting.put(key, waiting)
-        else:
-            values = waiting.get(time)
-            if values is not None:
-                values.append(value)
-                return
         values = [value]
-        waiting[time] = values
         untrack(values)
+        if waiting is None:
+            waiting = {time: values}
+            untrack(waiting)
+            # Only now: a store may write the entry at once.
+            self.waiting.put(key, waiting)
+            self._register(timestamp)
+            return
+        known = waiting.get(time)
+        if known is not None:
+            known.append(value)
+            return
+        waiting[time] = values
         untrack(waiting)
         # The earliest time has a timer, and those after the dictionary's first one need none.
         for earliest in waiting:
