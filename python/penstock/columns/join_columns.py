@@ -39,7 +39,7 @@ class JoinColumns:
         types: By side, the type of the records.
         key_fields: By side, the fields of the key.
         batches: The batches that were joined by columns.
-        given_up: The batches whose records were joined one by one.
+        given_up: The batches whose records were joined, or whose results computed, one by one.
         rows: The records of the batches that were joined by columns.
     """
 
@@ -102,7 +102,9 @@ class JoinColumns:
 
     def results(self, pairs: Pairs) -> ColumnBatch | None:
         """Return the results of pairs; None if their function must be called."""
-        return self._results.of_pairs(pairs)
+        found = self._results.of_pairs(pairs)
+        self.given_up += found is None
+        return found
 
 
 def _copied_fields(program: Program, declared: TypeInformation) -> tuple[int, ...] | None:

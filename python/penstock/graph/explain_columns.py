@@ -11,6 +11,7 @@ from penstock.columns.evaluation import unsupported_operation
 from penstock.columns.exchange import has_batches
 from penstock.columns.join_columns import join_columns
 from penstock.columns.keyed_columns import unhashable_field
+from penstock.common.options import state
 from penstock.common.watermark_generator import BoundedOutOfOrdernessWatermarks
 from penstock.expressions.evaluation import Called, Stage
 from penstock.expressions.functions import bound_function
@@ -159,6 +160,8 @@ class ColumnFacts:
             fields = getattr(descriptor.window_function, "key_fields", None)
             return self._why_not_grouped(node, fields) if reason is None else reason
         if isinstance(descriptor, operators.RegularJoin):
+            if state.BACKEND.read(self._graph.settings.configuration) == "rocksdb":
+                return "as its state is in a database"
             key_type: Any = node.key_type
             found = join_columns(
                 descriptor, node.key_selectors, key_type, node.input_types, self._evaluation

@@ -26,6 +26,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.data_stream.join_functions import Joining
 from penstock.datastream.data_stream.regular_joins import RegularJoin, regular_join
 from penstock.datastream.functions import FlatJoinFunction
+from penstock.errors import InvalidProgramError
 from penstock.expressions import argument, as_tuple, field
 from penstock.expressions.computed import computed
 from penstock.network import runtime
@@ -116,7 +117,12 @@ def build(harness, keys="integers", results="expression", **options):
 
 def harness_of(columns, **options):
     harness = PipelineTestHarness()
-    harness.environment.configure(Configuration().set_string("pipeline.columns", columns))
+    configuration = Configuration()
+    if columns in ("auto", "off"):
+        configuration.set_string("pipeline.columns", columns)
+    else:
+        configuration.set_string("state.backend.type", columns)
+    harness.environment.configure(configuration)
     build(harness, **options)
     return harness
 
@@ -188,7 +194,8 @@ def test_columns_and_records_agree(keys, results):
         assert found == expected, seed
         compared += len(found)
         assert counts["numBatchesInColumns"] > 0
-        assert counts["numBatchesGivenUp"] == 0
+        # Python's integers may be larger.
+        assert (counts["numBatchesGivenUp"] > 0) <= (results == "large")
         assert counts["numRowsInBlocks"] == sum(
             len(part) if isinstance(part, list) else 1 for _, parts in steps for part in parts
         )
@@ -196,10 +203,14 @@ def test_columns_and_records_agree(keys, results):
 
 
 @native
-@pytest.mark.parametrize("forms", [["auto"] * 3, ["auto", "off", "auto"], ["off", "auto", "off"]])
+@pytest.mark.parametrize(
+    "forms", [["auto"] * 3, ["auto", "off", "auto"], ["off", "auto"], ["auto", "rocksdb", "auto"]]
+)
 @pytest.mark.parametrize("keys", ["two", "computed"])
 def test_state_of_columns_and_of_records_is_restored_in_either_form(forms, keys):
-    for seed in range(4):
+    if "rocksdb" in forms:
+        pytest.importorskip("rocksdict")
+    for seed in range(3):
         steps = steps_of(seed + 10, has_none=keys != "computed")
         expected, _ = run(steps, ["off"], keys=keys)
         found, counts = run(steps, forms, keys=keys)
@@ -207,7 +218,22 @@ def test_state_of_columns_and_of_records_is_restored_in_either_form(forms, keys)
         # The order of results for one record is that of the state's records.
         for one, other in zip(counts, forms, strict=True):
             assert one.get("numBatchesGivenUp", 0) == 0
-            assert ("numBatchesInColumns" in one) is (other == "auto")
+            assert (one.get("numBatchesInColumns", 0) > 0) is (other == "auto")
+
+
+@native
+def test_records_of_another_type_are_rejected():
+    with harness_of("auto") as harness:
+        process(harness, 0, [[(1, "a", 2, 0.5)]])
+        restored = harness.snapshot(1)
+    other = PipelineTestHarness()
+    wider = Types.ROW_NAMED([*LEFT.get_field_names(), "y"], [*LEFT.get_field_types(), LONG])
+    left, right = other.source("left", wider), other.source("right", RIGHT)
+    other.sink("out", left.join(right).where("k").equal_to("key").apply(RESULTS["lambda"]))
+    with pytest.raises(
+        InvalidProgramError, match=r"left side are of the type .*x: Double\), and now"
+    ):
+        other.open(restored)
 
 
 @native
@@ -268,8 +294,8 @@ def test_some_functions_are_called(reason, function):
     assert f"one by one, as {reason}" in explained(function)
 
 
-def explained(function, **options):
-    env = StreamExecutionEnvironment.get_execution_environment()
+def explained(function, configuration=None, **options):
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     left, right = (env.from_arrow(table_of(side, 3)) for side in (0, 1))
     joined = left.join(right).where("k").equal_to("key").apply(function, **options)
     joined.print()
@@ -288,6 +314,9 @@ def table_of(side, seed, count=2000):
 @native
 def test_a_join_of_batches_is_explained():
     assert explained(RESULTS["expression"]).count("records: batches of columns") == 3
+    database = Configuration().set_string("state.backend.type", "rocksdb")
+    reason = "one by one, as its state is in a database"
+    assert reason in explained(RESULTS["expression"], database)
 
 
 @native

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.columns.exchange import has_batches
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
 from penstock.common.values.change_rows import change_row, kind_of_change
@@ -154,10 +155,12 @@ def regular_join(
     """
     from penstock.aggregates.resolution import known_key_fields
 
-    one, other = (
-        known_key_fields(selector, key_type, declared, "join apply")
-        for selector, declared in zip(selectors, types, strict=True)
-    )
+    one, other = None, None
+    if all(map(has_batches, types)):
+        one, other = (
+            known_key_fields(selector, key_type, declared, "join apply")
+            for selector, declared in zip(selectors, types, strict=True)
+        )
     return operators.RegularJoin(
         shipped(function, "join apply"), key_fields=(one, other), why_by_rows=function.why_by_rows
     )

@@ -13,6 +13,7 @@ from penstock.common.values.change_rows import kind_of_change
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.operators.batch_wait import BatchWait
 from penstock.taskexecutor.operators.two_input import CoProcessOperator, OperatorInput
+from penstock.taskexecutor.state.heap import StateTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.joined_columns import JoinedColumns
-    from penstock.taskexecutor.state.heap import StateTable
 
 #: The number of waiting records for which no more are awaited.
 _ENOUGH_ROWS: Final = 16_384
@@ -30,8 +30,9 @@ _ENOUGH_ROWS: Final = 16_384
 #: By side, the states of the function: the records of a key.
 _LISTS: Final = ("left", "right")
 
-#: By side, the states of columns: blocks of records of a key group.
-_BLOCKS: Final = ("_left_columns", "_right_columns")
+#: By side, the states of columns: blocks of records of a key group.  The type of the records, which
+#: the bytes of a block lack, follows in the name of the state.
+_BLOCKS: Final = ("_left columns of ", "_right columns of ")
 
 
 def create_regular_join(
@@ -100,10 +101,22 @@ class RegularJoinOperator(CoProcessOperator):
         return found
 
     def open(self) -> None:
-        """Open the function; restore columns, or move them into its state."""
+        """Open the function; restore columns, or move them into its state.
+
+        Raises:
+            InvalidProgramError: The restored records were of another type.
+        """
         super().open()
-        tables = self.context.keyed_state.tables
-        if any(name in tables for name in _BLOCKS) and not self._start_columns():
+        restored = [name for name in self.context.keyed_state.tables if name.startswith(_BLOCKS)]
+        for name in restored:
+            if name not in self._block_names():
+                before, _, declared = name.removeprefix("_").partition(" columns of ")
+                now = self.context.config.input_types[before == "right"]
+                raise InvalidProgramError(
+                    f"{self.context.name!r}: the restored records of its {before} side are of the "
+                    f"type {declared}, and now {now!r} is declared: restore with the former type"
+                )
+        if restored and not self._start_columns():
             self._blocks_to_lists()
 
     def take_batch(self, side: int, batch: ColumnBatch) -> bool:
@@ -212,11 +225,14 @@ class RegularJoinOperator(CoProcessOperator):
             return False
         from penstock.taskexecutor.operators.joined_columns import JoinedColumns
 
-        lists = [self.context.keyed_state.table(name, "list") for name in _LISTS]
-        # A database may have more records than fit into memory.
-        if any(table.store is not None for table in lists):
-            self.columns = None
-            return False
+        lists: list[StateTable] = []
+        for name in _LISTS:
+            table: Any = self.context.keyed_state.table(name, "list")
+            # A database may have more records than fit into memory.
+            if not isinstance(table, StateTable) or table.store is not None:
+                self.columns = None
+                return False
+            lists.append(table)
         keys = cast("KeyReader", self.keys[0])
         joined = JoinedColumns(self.context, self.columns, keys, self._blocks())
         for side, table in enumerate(lists):
@@ -247,10 +263,14 @@ class RegularJoinOperator(CoProcessOperator):
             self.columns.given_up += 1
             self.columns = None
 
+    def _block_names(self) -> tuple[str, str]:
+        left, right = self.context.config.input_types[:2]
+        return f"{_BLOCKS[0]}{left!r}", f"{_BLOCKS[1]}{right!r}"
+
     def _blocks(self) -> tuple[StateTable, StateTable]:
+        left, right = self._block_names()
         table = self.context.keyed_state.table
-        left, right = (table(name, "value") for name in _BLOCKS)
-        return left, right
+        return table(left, "value"), table(right, "value")
 
     def _blocks_to_lists(self) -> None:
         """Move restored blocks into the function's state."""
