@@ -1,4 +1,4 @@
-"""The groups of batches by key, and the arguments of aggregates."""
+"""The keys of batches, and the arguments of aggregates and orders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from penstock.expressions.checking import kind_of
 from penstock.formats.arrow_types import arrow_type
 
 if TYPE_CHECKING:
-    from penstock.aggregates.named import KeyFields, NamedAggregates
+    from collections.abc import Callable
+
+    from penstock.aggregates.named import KeyFields
     from penstock.columns.column_batch import ColumnBatch
     from penstock.common.typeinfo import TypeInformation
     from penstock.expressions.evaluation import Evaluation
@@ -26,7 +28,7 @@ class Keyed(NamedTuple):
 
     Attributes:
         keys: The columns of the key's fields, for each record.
-        arguments: The arguments of aggregates, for each record.
+        arguments: The arguments of the records, such as those of aggregates.
     """
 
     keys: list[Any]
@@ -53,7 +55,7 @@ class KeyedColumns:
 
         Args:
             key: Computes the key of a record.
-            arguments: Computes the tuple of the aggregates' arguments; None if they have none.
+            arguments: Computes the arguments of a record; None without arguments.
             fields: The fields of the key.
             key_type: The declared type of the keys; None if they have none.
         """
@@ -100,7 +102,7 @@ def keyed_columns(
     evaluation: Evaluation,
     selector: Any,
     key_type: TypeInformation | None,
-    aggregates: NamedAggregates,
+    arguments: Callable[[Any], object] | None,
     fields: KeyFields,
     types: tuple[object | None, ...],
 ) -> KeyedColumns | None:
@@ -110,21 +112,20 @@ def keyed_columns(
         evaluation: The evaluation of the operator, whose metrics count the batches.
         selector: The function that selects the key.
         key_type: The declared type of the keys; None if they have none.
-        aggregates: The aggregates with their arguments.
+        arguments: Computes the arguments of a record; None without arguments.
         fields: The fields of the key.
         types: The declared type of the records.
     """
     if not evaluation.has_columns or unhashable_field(fields) is not None:
         return None
     key = evaluation.program(selector, 1, types)
-    function = aggregates.arguments
-    arguments = None if function is None else evaluation.program(function, 1, types)
-    if key is None or (arguments is None and function is not None):
+    computed = None if arguments is None else evaluation.program(arguments, 1, types)
+    if key is None or (computed is None and arguments is not None):
         return None
-    for program in (key, arguments):
+    for program in (key, computed):
         if program is not None and unsupported_operation(program) is not None:
             return None
-    found = KeyedColumns(key, arguments, fields, key_type)
+    found = KeyedColumns(key, computed, fields, key_type)
     evaluation.column_programs.append(found)
     return found
 

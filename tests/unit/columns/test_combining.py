@@ -134,7 +134,12 @@ class Sender:
             num_channels,
         )
         columns = keyed_columns(
-            evaluation, select, None, combination.aggregates, combination.key_fields, (ROW,)
+            evaluation,
+            select,
+            None,
+            combination.aggregates.arguments,
+            combination.key_fields,
+            (ROW,),
         )
         self.combiner = Combiner(combination, columns, None, 128, num_channels)
         self.exchange = BatchExchange(ROW, keys, combiner=self.combiner)

@@ -14,11 +14,10 @@ import numpy
 import pyarrow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from penstock.columns import first_rows, order_ranks
+from penstock.columns.change_pairs import differing
 from penstock.columns.record_batches import LEAST_ROWS
 from penstock.table import types
-from penstock.taskexecutor.operators.relational import ordering
-from penstock.taskexecutor.operators.relational.change_pairs import differing
-from penstock.taskexecutor.operators.relational.ranks import replacements
 from unit.table.planning import PROCTIME, ROWTIME, TEXT
 from unit.table.running import HarnessTable, RunningQuery
 
@@ -206,7 +205,7 @@ def test_keys_and_orders_that_kernels_treat_otherwise_are_left_to_rows():
 
 
 @pytest.mark.parametrize(
-    ("order", "limit"), [("ts DESC", (replacements, "MOST")), ("n", (ordering, "MOST_RANKED"))]
+    ("order", "limit"), [("ts DESC", (first_rows, "MOST")), ("n", (order_ranks, "MOST_RANKED"))]
 )
 def test_batches_that_are_too_large_for_kernels_are_left_to_rows(monkeypatch, order, limit):
     monkeypatch.setattr(*limit, 4)

@@ -68,7 +68,7 @@ class KeyedAggregateOperator(FunctionOperator):
             context.evaluation,
             bound_function(context.config.key_selectors[0], "get_key"),
             key_type,
-            aggregates,
+            aggregates.arguments,
             descriptor.key_fields,
             context.config.input_types[:1],
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.aggregates.named import NamedAggregates
 from penstock.columns.batch_functions import BatchFunction
 from penstock.columns.batch_schema import batch_schema, inexact_field
 from penstock.columns.column_batch import ColumnBatch
@@ -60,7 +59,7 @@ class MapBatchesOperator(FunctionOperator):
                 context.evaluation,
                 bound_function(context.config.key_selectors[0], "get_key"),
                 key_type,
-                NamedAggregates((), None),
+                None,
                 self.fields.key,
                 context.config.input_types[:1],
             )

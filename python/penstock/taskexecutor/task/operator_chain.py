@@ -427,7 +427,7 @@ class OperatorChain:
             evaluation,
             select,
             key_type,
-            combination.aggregates,
+            combination.aggregates.arguments,
             combination.key_fields,
             (declared,),
         )

@@ -67,7 +67,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             context.evaluation,
             bound_function(context.config.key_selectors[0], "get_key"),
             key_type,
-            aggregates,
+            aggregates.arguments,
             self.window_rows.key_fields,
             context.config.input_types[:1],
         )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.change_pairs import differing
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.plan.nodes import UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.operators.relational.base import RelationalOperator
-from penstock.taskexecutor.operators.relational.change_pairs import differing
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.operator_context import OperatorContext

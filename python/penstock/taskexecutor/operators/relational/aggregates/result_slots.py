@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.change_pairs import differing
 from penstock.columns.group_kernels import MOST, NoKernelError
-from penstock.taskexecutor.operators.relational.change_pairs import differing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.columns.change_pairs import change_pairs
 from penstock.columns.group_kernels import MOST, NoKernelError
 from penstock.columns.grouped_folds import counted_rows
 from penstock.columns.groups import Groups, numbered
@@ -27,7 +28,6 @@ from penstock.taskexecutor.operators.relational.aggregates.result_slots import (
     ResultSlots,
 )
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, column_of_values
-from penstock.taskexecutor.operators.relational.change_pairs import change_pairs
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns.first_rows import replaced_by_rank
 from penstock.columns.group_kernels import NoKernelError
 from penstock.columns.record_batches import LEAST_ROWS, one_batch, rows_of
 from penstock.formats.numpy_values import numpy_values
@@ -17,7 +18,6 @@ from penstock.taskexecutor.operators.relational.gathering import GatheringOperat
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ranks.replacements import (
     Replacements,
-    replaced_by_rank,
 )
 from penstock.taskexecutor.operators.relational.ranks.top_rows import ListedRows
 from penstock.taskexecutor.operators.relational.watermarks import milliseconds

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from itertools import chain
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
+from penstock.columns.first_rows import codes_with_known, inserted
 from penstock.columns.group_kernels import NoKernelError
+from penstock.columns.order_ranks import order_ranks
 from penstock.columns.record_batches import LEAST_ROWS, one_batch, rows_of
 from penstock.formats.numpy_values import numpy_values
 from penstock.table.functions.row_equality import equal_to
@@ -22,14 +21,11 @@ from penstock.taskexecutor.operators.relational.joins.key_blocks import key_bloc
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import (
     can_rank,
-    order_ranks,
+    order_columns,
     sort_key,
-    sorted_places,
 )
 from penstock.taskexecutor.operators.relational.ranks.replacements import (
-    Replaced,
     Replacements,
-    replaced_by_rank,
 )
 from penstock.taskexecutor.operators.relational.ranks.top_rows import (
     MOST_ROWS,
@@ -44,7 +40,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.columns.array_types import Booleans, Integers
+    from penstock.columns.first_rows import Replaced
     from penstock.table.functions.evaluation import Session
     from penstock.table.plan.expressions import OrderItem
     from penstock.table.plan.schema import Schema
@@ -117,7 +113,7 @@ class RankOperator(GatheringOperator):
         #: By key: a tuple of the rows in order, without deletions only as many as may be emitted.
         #: Old snapshots have lists.  The garbage collector forgets tuples of plain values.
         self.rows = keyed_rows(context, "rows", state_ttl_ms)
-        self.order = order
+        self.order = order_columns(order)
         self.expires = state_ttl_ms > 0
         self.replacements = None
         if self.is_plain and Replacements.fits(output, partition) and can_rank(output, order):
@@ -195,77 +191,11 @@ class RankOperator(GatheringOperator):
         Raises:
             NoKernelError: There are too many rows; none is inserted.
         """
-        count = tops.batch.num_rows
-        known = np.repeat(np.arange(len(tops.sizes)), tops.sizes)
-        codes = np.concatenate((tops.groups.codes, known))
+        codes = codes_with_known(tops.groups, tops.sizes)
         ranks = order_ranks(tops.batch, codes, tops.known(), self.order)
-        if self.last == 1:
-            replaced = replaced_by_rank(
-                tops.groups, ranks[:count], known, ranks[count:], replaces_equal=False
-            )
-            groups, rows = replaced.latest(tops.groups)
-            tops.put(groups, np.ones(len(groups), np.int64), rows)
-            return replaced
-        # Of equal rows, known ones come first, then those of the batch in their order.
-        turned = np.concatenate((np.arange(count, len(codes)), np.arange(count)))
-        order = turned[sorted_places(codes[turned], ranks[turned])]
-        # All rows of a group stay for ever if they are few.
-        sizes = np.bincount(codes)
-        is_few = sizes <= self.most
-        stays = is_few[codes]
-        rows, before, groups, firsts = self._of_many(tops, codes, order, stays)
-        few = np.flatnonzero(stays[:count])
-        rows = np.concatenate((few, rows))
-        by_row = np.argsort(rows)
-        before = np.concatenate((np.full(len(few), -1), before))
-        tops.put(
-            np.concatenate((np.flatnonzero(is_few), groups)),
-            np.concatenate((sizes[is_few], np.array(list(map(len, firsts)), np.int64))),
-            np.concatenate(
-                (order[stays[order]], order[np.array(list(chain.from_iterable(firsts)), np.int64)])
-            ),
-        )
-        return Replaced(rows[by_row], before[by_row])
-
-    def _of_many(
-        self, tops: Tops, codes: Integers, order: Integers, stays: Booleans
-    ) -> tuple[Integers, Integers, Integers, list[list[int]]]:
-        """Insert the rows of a batch into groups that have more rows than stay.
-
-        Args:
-            tops: The first rows.
-            codes: The group of each row of the batch, and behind them of each known row.
-            order: The positions of these rows by group and rank.
-            stays: Whether a row is of another group.
-
-        Returns:
-            The rows that stayed for a time, and for each the one that it displaced, or -1; the
-            groups that changed, and for each its first rows as places in the order.
-        """
-        count = tops.batch.num_rows
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        # A row below a full top stays below it.
-        limits = np.full(len(tops.sizes), len(order))
-        is_full = tops.sizes == self.most
-        limits[is_full] = places[count + np.cumsum(tops.sizes)[is_full] - 1]
-        rows = np.flatnonzero(~stays[:count] & (places[:count] < limits[codes[:count]]))
-        groups = np.unique(codes[rows])
-        firsts: dict[int, list[int]] = {group: [] for group in groups.tolist()}
-        known = count + np.flatnonzero(np.isin(codes[count:], groups))
-        for group, place in zip(codes[known].tolist(), places[known].tolist(), strict=True):
-            firsts[group].append(place)
-        entered, displaced = _entered(
-            codes[rows].tolist(), places[rows].tolist(), firsts, self.most
-        )
-        # A place of -1 stands for none.
-        at = np.append(order, -1)
-        return (
-            at[np.array(entered, np.int64)],
-            at[np.array(displaced, np.int64)],
-            groups,
-            list(firsts.values()),
-        )
+        found = inserted(tops.groups, tops.sizes, codes, ranks, self.most)
+        tops.put(found.groups, found.sizes, found.rows)
+        return found.replaced
 
     def _add(self, text: str, row: _Row) -> None:
         """Add a row; emit it if it is one of the first, and the row that it displaces."""
@@ -348,34 +278,6 @@ class RankOperator(GatheringOperator):
             self.changes.add(DELETE, row)
         for row in come:
             self.changes.add(INSERT, row)
-
-
-def _entered(
-    codes: list[int], places: list[int], tops: dict[int, list[int]], most: int
-) -> tuple[list[int], list[int]]:
-    """Insert places into the first ones of their groups; return those that stayed for a time.
-
-    Args:
-        codes: The group of each place.
-        places: The places; the least is the best.
-        tops: By group, its first places in order.
-        most: The number of places that stay in a group.
-
-    Returns:
-        The places that entered, and for each the one that it displaced, or -1.
-    """
-    entered, displaced = [], []
-    for code, place in zip(codes, places, strict=True):
-        top = tops[code]
-        if len(top) < most:
-            displaced.append(-1)
-        elif place < top[-1]:
-            displaced.append(top.pop())
-        else:
-            continue
-        insort(top, place)
-        entered.append(place)
-    return entered, displaced
 
 
 class WindowRankOperator(KeyedRelationalOperator):

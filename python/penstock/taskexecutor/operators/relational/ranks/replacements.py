@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns.group_kernels import MOST, NoKernelError
+from penstock.columns.change_pairs import change_pairs, differing
 from penstock.columns.groups import Groups, numbered
 from penstock.taskexecutor.operators.relational.batches import arrow_schema
-from penstock.taskexecutor.operators.relational.change_pairs import change_pairs, differing
 from penstock.taskexecutor.operators.relational.key_texts import are_groupable, key_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.columns.array_types import Integers
+    from penstock.columns.first_rows import Replaced
+    from penstock.columns.order_ranks import Rows
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
-    from penstock.taskexecutor.operators.relational.ordering import Rows
 
 
 class GroupedBatch(NamedTuple):
@@ -41,26 +41,6 @@ class GroupedBatch(NamedTuple):
     groups: Groups
     texts: list[str]
     kept: list[Any]
-
-
-class Replaced(NamedTuple):
-    """Rows that replace others, as numpy arrays.
-
-    Attributes:
-        rows: The positions of the rows in the batch, ascending.
-        before: For each, the position of the row that it replaces, or -1; rows in state stand
-            behind those of the batch.
-    """
-
-    rows: Any
-    before: Any
-
-    def latest(self, groups: Groups) -> tuple[Integers, Integers]:
-        """Return the groups that change, and the position of the last new row of each."""
-        found = np.full(groups.count, -1, np.int64)
-        found[groups.codes[self.rows]] = self.rows
-        changed = np.flatnonzero(found >= 0)
-        return changed, found[changed]
 
 
 class Replacements:
@@ -156,45 +136,3 @@ class Replacements:
         if self._has_kinds:
             arrays.append(pa.array(kinds))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def replaced_by_rank(
-    groups: Groups, ranks: Integers, known: Integers, old_ranks: Integers, *, replaces_equal: bool
-) -> Replaced:
-    """Return the rows whose rank is below that of all earlier rows of their group.
-
-    Args:
-        groups: The rows of the batch by group.
-        ranks: By row, its rank, as a numpy array of integers; the least is the best.
-        known: The groups that have a row in state, ascending, as a numpy array.
-        old_ranks: For each, the rank of that row.
-        replaces_equal: Whether a row replaces one of equal rank.
-
-    Raises:
-        NoKernelError: The ranks spread too far.
-    """
-    bounds = [int(ranks.min()), int(ranks.max())]
-    if len(known):
-        bounds += [int(old_ranks.min()), int(old_ranks.max())]
-    least, worst = min(bounds), max(bounds) + 1
-    width = worst - least + 1
-    count = groups.count
-    if width * count >= MOST >> 1 or max(abs(least), abs(worst)) >= MOST >> 1:
-        raise NoKernelError
-    # In front of the rows of each group stands the row in state, or one that is worse than all.
-    old = np.full(count, worst, np.int64)
-    old[known] = old_ranks
-    places = np.full(count, -1, np.int64)
-    places[known] = len(groups) + np.arange(len(known))
-    places = np.concatenate((places, np.arange(len(groups))))
-    codes = np.concatenate((np.arange(count), groups.codes))
-    order = Groups(codes, count).order
-    # All values of a group are below those of earlier groups: the minimum restarts.
-    values = (np.concatenate((old, ranks)) - least - codes * width)[order]
-    best = np.minimum.accumulate(values)[:-1]
-    is_better = values[1:] <= best if replaces_equal else values[1:] < best
-    found = order[np.concatenate(([True], is_better))]
-    is_of_batch = found[1:] >= count
-    after, before = places[found[1:][is_of_batch]], places[found[:-1][is_of_batch]]
-    by_row = np.argsort(after)
-    return Replaced(after[by_row], before[by_row])

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
+    from penstock.columns.order_ranks import Rows
     from penstock.table.plan.schema import Schema
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.expiring_rows import KeyedRows
-    from penstock.taskexecutor.operators.relational.ordering import Rows
     from penstock.taskexecutor.operators.relational.ranks.replacements import GroupedBatch
     from penstock.taskexecutor.state.heap import StateTable
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.common.row_kind import RowKind
 from penstock.formats.numpy_values import numpy_values
-from penstock.table.plan.nodes import INSERT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ def change_pairs(
     kinds = np.full(len(places), addition, np.int8)
     emitted = counts.nonzero()[0]
     places[ends[emitted] - 1] = after[emitted]
-    kinds[ends[is_insert] - 1] = INSERT
+    kinds[ends[is_insert] - 1] = RowKind.INSERT.value
     if removal is None:
         return counts, places, kinds
     updates = (counts == 2).nonzero()[0]
