@@ -243,6 +243,17 @@ def q17(tables: Tables) -> DataStream[Any]:
     )
 
 
+def q18(tables: Tables) -> DataStream[Any]:
+    # Several files are read at a time, so the last bid to arrive is not always the last one.
+    order = [field("dateTime"), field("price"), field("extra")]
+    return tables.rows("bid").key_by("bidder", "auction").top_n(1, order)
+
+
+def q19(tables: Tables) -> DataStream[Any]:
+    order = [field("price"), -field("dateTime"), -field("bidder")]
+    return tables.rows("bid").key_by("auction").top_n(10, order)
+
+
 def q21(tables: Tables) -> DataStream[Any]:
     channel, url = field("channel").str.lower(), field("url")
     start = url.str.find("channel_id=")
