@@ -21,7 +21,7 @@ PROGRAM = """
 import json, sys
 import penstock.datastream
 steps = [sorted(sys.modules)]
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, Row, Types
 from penstock.datastream import StreamExecutionEnvironment
 target = Configuration.from_dict({"execution.target": "in-process"})
 env = StreamExecutionEnvironment.get_execution_environment(target)
@@ -29,6 +29,10 @@ steps.append(sorted(sys.modules))
 numbers = env.from_collection([1, 2, 3], Types.LONG()).map(lambda n: n + 1, Types.LONG())
 with numbers.key_by(lambda n: n % 2).reduce(max).execute_and_collect() as results:
     assert sorted(results) == [2, 3, 4]
+price = Types.ROW_NAMED(["shop", "price"], [Types.STRING(), Types.LONG()])
+prices = env.from_collection([Row("a", 1), Row("a", 2)], price).key_by("shop")
+with prices.top_n(1, by="price").execute_and_collect() as results:
+    assert len(list(results)) == 3
 steps.append(sorted(sys.modules))
 print(json.dumps(steps))
 """

@@ -107,13 +107,24 @@ PROGRAMS = {
     "keyed": lambda s: (
         cheap_pairs(s).key_by(lambda t: t[0]).reduce(lambda a, b: (a[0] + b[0], b[1]))
     ),
+    "top": lambda s: s.key_by("auction").top_n(3, ["price", -field("at")]),
+    "lowest": lambda s: s.key_by("bidder", "channel").top_n(1, "auction", descending=False),
+    "first": lambda s: s.key_by("channel").deduplicate(),
+    "last": lambda s: s.key_by("bidder").deduplicate("last").filter(lambda b: b.price > 9),
+    "projected": lambda s: (
+        s.key_by("bidder").top_n(2, "at").map(as_tuple(field("price"), field("at")))
+    ),
+    "final": lambda s: s.key_by("auction").top_n(2, "price", results="final"),
 }
+
+#: The order within a key depends on the subtasks of the source.
+OF_ONE_SOURCE = {"keyed", "top", "lowest", "first", "last", "projected", "final"}
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 @pytest.mark.parametrize("parallelism", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_results_are_those_of_rows(program, parallelism):
-    if parallelism == 2 and program is PROGRAMS["keyed"]:
+    if parallelism == 2 and any(program is PROGRAMS[name] for name in OF_ONE_SOURCE):
         pytest.skip("the order within a key depends on the source's subtasks")
     assert same_both_ways(program, parallelism)
 
@@ -126,6 +137,16 @@ def test_a_chain_of_evaluated_functions_takes_batches():
         "Filter", "given up and called"
     ]
     assert ("Filter", "batches given up") not in found
+
+
+@pytest.mark.parametrize(("name", "operator"), [("top", "TopN"), ("last", "Deduplicate")])
+def test_rankings_take_batches(name, operator):
+    found = counted(PROGRAMS[name])
+    assert found[operator, "batches in columns"] >= 1
+    assert found[operator, "evaluated"] == COUNT
+    assert (operator, "batches given up") not in found
+    by_rows = counted(PROGRAMS[name], pipeline_columns="off")
+    assert (operator, "batches in columns") not in by_rows
 
 
 def test_without_columns_records_are_evaluated_one_by_one():

@@ -162,8 +162,11 @@ class ColumnBatch:
         return type(self)(self.data, self.declared, timestamps, self.kinds)
 
     def with_columns(self, data: Any, declared: TypeInformation) -> Self:
-        """Return records of other fields with the timestamps and kinds of these."""
-        return type(self)(data, declared, self.timestamps, self.kinds)
+        """Return records of other fields with the timestamps of these.
+
+        They are insertions: a computed record describes no change.
+        """
+        return type(self)(data, declared, self.timestamps)
 
     def _of(self, change: Any) -> Self:
         """Return a batch with the same change applied to each part."""

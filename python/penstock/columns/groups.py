@@ -82,6 +82,17 @@ class Groups:
         codes = self.codes.astype(np.uint16) if self.count <= 1 << 16 else self.codes
         return np.argsort(codes, kind="stable")
 
+    @property
+    def previous(self) -> Any:
+        """The record before each one in its group, counted among these; -1 without one."""
+        import numpy as np
+
+        order = self.order
+        found = np.full(len(order), -1, np.int64)
+        is_same = self.codes[order[1:]] == self.codes[order[:-1]]
+        found[order[1:][is_same]] = order[:-1][is_same]
+        return found
+
     @cached_property
     def starts(self) -> Any:
         """The place in `order` at which each group begins."""

@@ -154,11 +154,18 @@ class ColumnFacts:
             function = bound_function(descriptor.function, "filter")
             return self._why_called(function, 1, node.input_types)
         if isinstance(descriptor, operators.Aggregate):
-            return self._why_not_grouped(node, descriptor.key_fields)
+            function = descriptor.function.arguments
+            return self._why_not_grouped(node, descriptor.key_fields, function)
+        if isinstance(descriptor, operators.KeyedRank):
+            fields = descriptor.key_fields
+            reason = descriptor.why_rows
+            return reason or self._why_not_grouped(node, fields, descriptor.order)
         if isinstance(descriptor, operators.Window):
             reason = why_not_in_columns(descriptor, is_batch=False)
             fields = getattr(descriptor.window_function, "key_fields", None)
-            return self._why_not_grouped(node, fields) if reason is None else reason
+            if reason is not None:
+                return reason
+            return self._why_not_grouped(node, fields, descriptor.function.arguments)
         if isinstance(descriptor, operators.RegularJoin):
             if state.BACKEND.read(self._graph.settings.configuration) == "rocksdb":
                 return "as its state is in a database"
@@ -177,15 +184,19 @@ class ColumnFacts:
             return None
         return "as its kind of operator takes them"
 
-    def _why_not_grouped(self, node: StreamNode, fields: Any) -> str | None:
-        """Return why aggregates process a batch's records one by one; None if they do not."""
-        descriptor: Any = node.descriptor
+    def _why_not_grouped(self, node: StreamNode, fields: Any, function: Any) -> str | None:
+        """Return why the records of a batch are not grouped by key; None if they are.
+
+        Args:
+            node: The operator.
+            fields: The fields of the key.
+            function: Computes the operator's arguments of a record; None without arguments.
+        """
         name = unhashable_field(fields)
         if name is not None:
             return f"as no kernel groups by the field {name!r} of the key"
         selector = bound_function(node.key_selectors[0], "get_key")
         reason = self._why_called(selector, 1, node.input_types)
-        function = descriptor.function.arguments
         if reason is None and function is not None:
             reason = self._why_called(function, 1, node.input_types)
         return reason

@@ -81,6 +81,10 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
             yield "arguments", _fact(given, 1, evaluation, node.input_types[:1])
     elif isinstance(descriptor, operators.Window):
         yield from _window_functions(descriptor, evaluation, node.input_types[:1])
+    elif isinstance(descriptor, operators.KeyedRank):
+        if descriptor.order is not None:
+            yield "order", _fact(descriptor.order, 1, evaluation, node.input_types[:1])
+        yield "process_element", "called for records that are not in columns"
     elif isinstance(descriptor, operators.Process | operators.KeyedProcess) and keyed:
         yield from _process_functions(function, evaluation, node.input_types[:1])
     elif function is not None and not isinstance(descriptor, operators.SplitSource):

@@ -343,8 +343,20 @@ class KeyedStream(RefusedPartitioning, RefusedSettings, DataStream[T], Generic[T
         return self._ranked(deduplicated(self, keep, results, ttl))
 
     def _ranked(self, ranking: Ranking) -> DataStream[Any]:
+        from penstock.aggregates.resolution import known_key_fields
+
+        fields = known_key_fields(
+            self._key_selector, self._key_type, self._origin._record_type(), ranking.name
+        )
+        why_rows = "as the type of the keys is unknown" if fields is None else ranking.why_rows
+        descriptor = operators.KeyedRank(
+            shipped(ranking.function, ranking.name),
+            key_fields=fields,
+            order=ranking.order,
+            why_rows=why_rows,
+        )
         declared: Any = ranking.result_type if ranking.is_declared else None
-        stream = self.process(ranking.function, declared).name(ranking.name)
+        stream = self._typed_one_input(descriptor, ranking.name, declared)
         if not ranking.is_declared:
             stream.transformation.annotated_type = ranking.result_type
         return stream

@@ -1,13 +1,16 @@
 """The first records of each key: `top_n` and `deduplicate` (beyond PyFlink).
 
 Both are functions with ordinary keyed state: checkpoints, rescaling, RocksDB and time to live work
-as for any other function.
+as for any other function.  With batches of columns, state is the same and is accessed once for each
+key of a batch.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
+from penstock.columns.change_batches import Changes
 from penstock.common.row_kind import RowKind
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -26,11 +29,16 @@ from penstock.datastream.shipping import shipped
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.state_lifetime import Lifetime, expiring, ttl_config
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.expressions.computed import computed_by
 from penstock.expressions.functions import bound_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.columns.array_types import Integers
+    from penstock.columns.column_batch import ColumnBatch
+    from penstock.columns.first_rows import Inserted
+    from penstock.columns.groups import Groups
     from penstock.common.typeinfo import RowTypeInfo, TypeInformation
     from penstock.datastream.data_stream.settings import StreamSettings
     from penstock.datastream.functions import RuntimeContext
@@ -44,6 +52,19 @@ _RESULTS: Final = ("changes", "final")
 _END: Final = 2**63 - 1
 
 
+class GroupState(Protocol):
+    """The function's state of the keys of a batch, by the numbers of their groups."""
+
+    def get(self, group: int) -> Any:
+        """Return the value of a key, or None."""
+
+    def put(self, group: int, value: object) -> None:
+        """Set the value of a key; nobody changes it in place."""
+
+    def enter(self, group: int) -> None:
+        """Set the current key."""
+
+
 class Ranking(NamedTuple):
     """A function that ranks the records of each key, and its results.
 
@@ -52,12 +73,26 @@ class Ranking(NamedTuple):
         name: The name of the operator.
         is_declared: Whether the type of the results is declared, and not from annotations.
         result_type: The type of the results.
+        why_rows: Why batches of columns are processed as rows; None if they are not.
+        order: Computes the values by which batches are ordered; None without an order.
     """
 
     function: KeyedProcessFunction
     name: str
     is_declared: bool
     result_type: TypeInformation | None
+    why_rows: str | None = None
+    order: Any = None
+
+    def with_order(self, order: Any, rank: str | None) -> Ranking:
+        """Return the same ranking with an order."""
+        is_computed = computed_by(order) is not None
+        reason = self.why_rows
+        if rank is not None:
+            reason = "as other ranks change with each"
+        elif not is_computed:
+            reason = "as a function computes the order"
+        return self._replace(order=order if is_computed else None, why_rows=reason)
 
 
 def ranked(
@@ -80,7 +115,7 @@ def ranked(
     order = Order(n, order_of(keyed._plain(), by, "top_n"), descending=descending)
     function = TopN(order, results, rank, ttl_config(ttl, "top_n"))
     if results == "final":
-        return _same_records(keyed, function, "TopN")
+        return _same_records(keyed, function, "TopN").with_order(order.by, rank)
     row = type_of_changes(keyed._plain()._record_type())
     if row is not None and rank is not None:
         if rank in row.get_field_names():
@@ -90,7 +125,7 @@ def ranked(
         row = Types.ROW_NAMED(
             [*row.get_field_names(), rank], [*row.get_field_types(), Types.LONG()]
         )
-    return _changes(keyed, function, "TopN", row)
+    return _changes(keyed, function, "TopN", row).with_order(order.by, rank)
 
 
 def deduplicated(
@@ -112,7 +147,8 @@ def _changes(
     keyed: StreamSettings, function: KeyedProcessFunction, name: str, row: RowTypeInfo | None
 ) -> Ranking:
     """Return a ranking whose results are change rows."""
-    return Ranking(function, name, keyed.transformation.output_type is not None, row)
+    why_rows = "as they are no rows" if row is None else None
+    return Ranking(function, name, keyed.transformation.output_type is not None, row, why_rows)
 
 
 def _same_records(keyed: StreamSettings, function: KeyedProcessFunction, name: str) -> Ranking:
@@ -208,6 +244,18 @@ class Order:
 
         return key
 
+    def keys_of(self, columns: Sequence[Any]) -> list[tuple[bool, Any]]:
+        """Return the values by which the records of a batch are compared, as `key` does.
+
+        Args:
+            columns: The columns of the values, one for each field of the order.
+        """
+        values = [column.to_pylist() for column in columns]
+        if len(values) == 1:
+            return [(value is not None, value) for value in values[0]]
+        rows = zip(*values, strict=True)
+        return [(True, tuple([(part is not None, part) for part in row])) for row in rows]
+
     def insert(self, entries: list[Any], key: Any, record: Any) -> int | None:
         """Insert a record; return its position, or None if ``n`` records precede it.
 
@@ -230,6 +278,101 @@ class Order:
         entries.insert(low, (key, record))
         return low
 
+    def inserted(
+        self, groups: Groups, orders: list[Any], known: list[Any], sizes: Integers
+    ) -> Inserted:
+        """Insert the records of a batch, whose positions stand for them.
+
+        Args:
+            groups: The records of the batch by key.
+            orders: The columns of the values by which they are compared.
+            known: Pairs of sort key and record, group by group in order; their positions stand
+                behind those of the batch.
+            sizes: By group, the number of these pairs.
+        """
+        from penstock.columns.first_rows import codes_with_known, inserted
+        from penstock.columns.group_kernels import NoKernelError
+        from penstock.columns.order_ranks import OrderColumn, are_ranked, order_ranks
+
+        if are_ranked(column.type for column in orders):
+            columns = [
+                OrderColumn(index, self.descending, nulls_first=not self.descending)
+                for index in range(len(orders))
+            ]
+            codes = codes_with_known(groups, sizes)
+            try:
+                ranks = order_ranks(Columns(orders), codes, KnownKeys(known, orders), columns)
+                return inserted(groups, sizes, codes, ranks, self.n)
+            except NoKernelError:
+                # The batch is inserted record by record.
+                pass
+        return self._inserted_one_by_one(groups, orders, known, sizes)
+
+    def _inserted_one_by_one(
+        self, groups: Groups, orders: list[Any], known: list[Any], sizes: Integers
+    ) -> Inserted:
+        import numpy as np
+
+        from penstock.columns.first_rows import Inserted, Replaced
+
+        pairs = iter([(key, place) for place, (key, _) in enumerate(known, len(groups))])
+        firsts = [list(islice(pairs, size)) for size in sizes.tolist()]
+        rows, before, changed = [], [], set()
+        keys = self.keys_of(orders)
+        for position, (group, key) in enumerate(zip(groups.codes.tolist(), keys, strict=True)):
+            if self.insert(firsts[group], key, position) is not None:
+                rows.append(position)
+                changed.add(group)
+                before.append(firsts[group].pop()[1] if len(firsts[group]) > self.n else -1)
+        places = [place for group in changed for _, place in firsts[group]]
+        return Inserted(
+            Replaced(np.array(rows, np.int64), np.array(before, np.int64)),
+            np.array(list(changed), np.int64),
+            np.array([len(firsts[group]) for group in changed], np.int64),
+            np.array(places, np.int64),
+        )
+
+
+class Columns(NamedTuple):
+    """The values by which the records of a batch are compared."""
+
+    columns: list[Any]
+
+    def column(self, index: int) -> Any:
+        """Return a column."""
+        return self.columns[index]
+
+
+class KnownKeys(NamedTuple):
+    """The values by which records of state are compared.
+
+    Attributes:
+        known: Pairs of sort key and record.
+        columns: The columns of a batch, whose types the values have.
+    """
+
+    known: list[Any]
+    columns: list[Any]
+
+    def column(self, index: int) -> Any:
+        """Return the values of a column as an Arrow array.
+
+        Raises:
+            NoKernelError: A value does not fit its type.
+        """
+        import pyarrow as pa
+
+        from penstock.columns.group_kernels import NoKernelError
+
+        if len(self.columns) == 1:
+            values = [key[1] for key, _ in self.known]
+        else:
+            values = [key[1][index][1] for key, _ in self.known]
+        try:
+            return pa.array(values, self.columns[index].type)
+        except (pa.ArrowException, OverflowError, TypeError):
+            raise NoKernelError from None
+
 
 class TopN(KeyedProcessFunction):
     """The function that keeps the first records of each key in order."""
@@ -241,14 +384,15 @@ class TopN(KeyedProcessFunction):
         self._order = order
         self._results = results
         self._rank = rank
-        self._ttl = ttl
+        #: By key: a tuple of pairs of sort key and record; old snapshots have lists.  The garbage
+        #: collector forgets tuples of plain values.
+        self.descriptor = expiring(ValueStateDescriptor("top", Types.PICKLED_BYTE_ARRAY()), ttl)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the state."""
         self._order.open(runtime_context)
         self._key = self._order.key()
-        descriptor = ValueStateDescriptor("top", Types.PICKLED_BYTE_ARRAY())
-        self._top = runtime_context.get_state(expiring(descriptor, self._ttl))
+        self._top = runtime_context.get_state(self.descriptor)
 
     def close(self) -> None:
         """Close the function that computes the order."""
@@ -257,13 +401,13 @@ class TopN(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         """Process a record."""
         _require_insert(value, "top_n")
-        entries: list[Any] = self._top.value() or []
+        entries: list[Any] = list(self._top.value() or ())
         place = self._order.insert(entries, self._key(value), value)
         if place is None:
             return
         dropped = [record for _, record in entries[self._order.n :]]
         del entries[self._order.n :]
-        self._top.update(entries)
+        self._top.update(tuple(entries))
         if self._results == "final":
             ctx.timer_service().register_event_time_timer(_END)
         elif self._rank is None:
@@ -272,6 +416,53 @@ class TopN(KeyedProcessFunction):
             yield change_row(RowKind.INSERT, value)
         else:
             yield from self._moved([record for _, record in entries], place, dropped)
+
+    def process_batch(
+        self,
+        batch: ColumnBatch,
+        groups: Groups,
+        orders: list[Any],
+        state: GroupState,
+        ctx: KeyedProcessFunction.Context,
+    ) -> Changes | None:
+        """Process a batch of rows, as `process_element` does one by one, without ranks."""
+        import numpy as np
+
+        known: list[Any] = []
+        sizes = []
+        for group in range(groups.count):
+            entries = state.get(group) or ()
+            sizes.append(len(entries))
+            known.extend(entries)
+        found = self._order.inserted(groups, orders, known, np.array(sizes, np.int64))
+        rows, before = found.replaced
+        if not len(rows):
+            return None
+        entries = self._entries(batch, orders, known, found)
+        for group, size in zip(found.groups.tolist(), found.sizes.tolist(), strict=True):
+            state.put(group, tuple(islice(entries, size)))
+            if self._results == "final":
+                state.enter(group)
+                ctx.timer_service().register_event_time_timer(_END)
+        if self._results == "final":
+            return None
+        is_old = before >= len(batch)
+        old = [known[place][1] for place in (before[is_old] - len(batch)).tolist()]
+        before = before.copy()
+        before[is_old] = range(len(batch), len(batch) + len(old))
+        return Changes(batch, rows, before, old, RowKind.DELETE, RowKind.INSERT)
+
+    def _entries(
+        self, batch: ColumnBatch, orders: list[Any], known: list[Any], found: Inserted
+    ) -> Iterator[Any]:
+        """Yield the pairs of sort key and record that stay, group by group."""
+        import pyarrow as pa
+
+        new = pa.array(found.rows[found.rows < len(batch)])
+        keys = self._order.keys_of([column.take(new) for column in orders])
+        pairs = zip(keys, batch.take(new).handed_over(), strict=True)
+        for place in found.rows.tolist():
+            yield next(pairs) if place < len(batch) else known[place - len(batch)]
 
     def _moved(self, records: list[Any], place: int, dropped: list[Any]) -> Iterator[Any]:
         """Emit the changed ranks: the record at `place` is new and moved the later ones down."""
@@ -303,13 +494,12 @@ class First(KeyedProcessFunction):
     """The function that emits the first record of each key."""
 
     def __init__(self, ttl: StateTtlConfig | None) -> None:
-        """Store the lifetime of the state."""
-        self._ttl = ttl
+        """Describe the state."""
+        self.descriptor = expiring(ValueStateDescriptor("seen", Types.BOOLEAN()), ttl)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the state."""
-        descriptor = ValueStateDescriptor("seen", Types.BOOLEAN())
-        self._seen = runtime_context.get_state(expiring(descriptor, self._ttl))
+        self._seen = runtime_context.get_state(self.descriptor)
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:  # noqa: ARG002
         """Process a record."""
@@ -318,6 +508,24 @@ class First(KeyedProcessFunction):
             self._seen.update(True)
             yield value
 
+    def process_batch(
+        self,
+        batch: ColumnBatch,
+        groups: Groups,
+        orders: list[Any],  # noqa: ARG002
+        state: GroupState,
+        ctx: KeyedProcessFunction.Context,  # noqa: ARG002
+    ) -> ColumnBatch | None:
+        """Process a batch, as `process_element` does one by one."""
+        import pyarrow as pa
+
+        new = []
+        for group, first in enumerate(groups.firsts.tolist()):
+            if not state.get(group):
+                state.put(group, True)
+                new.append(first)
+        return batch.take(pa.array(new)) if new else None
+
 
 class Last(KeyedProcessFunction):
     """The function that emits the last record of each key, at each change or at the end."""
@@ -325,12 +533,11 @@ class Last(KeyedProcessFunction):
     def __init__(self, results: Results, ttl: StateTtlConfig | None) -> None:
         """Store the arguments of `KeyedStream.deduplicate`."""
         self._results = results
-        self._ttl = ttl
+        self.descriptor = expiring(ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY()), ttl)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the state."""
-        descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
-        self._last = runtime_context.get_state(expiring(descriptor, self._ttl))
+        self._last = runtime_context.get_state(self.descriptor)
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         """Process a record."""
@@ -345,6 +552,35 @@ class Last(KeyedProcessFunction):
         else:
             yield change_row(RowKind.UPDATE_BEFORE, found[0])
             yield change_row(RowKind.UPDATE_AFTER, value)
+
+    def process_batch(
+        self,
+        batch: ColumnBatch,
+        groups: Groups,
+        orders: list[Any],  # noqa: ARG002
+        state: GroupState,
+        ctx: KeyedProcessFunction.Context,
+    ) -> Changes | None:
+        """Process a batch, as `process_element` does one by one."""
+        import pyarrow as pa
+
+        old, known = [], []
+        for group, row in enumerate(batch.take(pa.array(groups.lasts)).rows()):
+            found = state.get(group)
+            if found is not None:
+                old.append(found[0])
+                known.append(group)
+            state.put(group, (row,))
+            if self._results == "final":
+                state.enter(group)
+                ctx.timer_service().register_event_time_timer(_END)
+        if self._results == "final":
+            return None
+        before = groups.previous
+        before[groups.firsts[known]] = range(len(batch), len(batch) + len(old))
+        return Changes(
+            batch, range(len(batch)), before, old, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
+        )
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:  # noqa: ARG002
         """Emit the record when the input ends."""

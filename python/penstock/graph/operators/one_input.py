@@ -49,6 +49,23 @@ class KeyedProcess(FunctionDescriptor):
     """Runs a KeyedProcessFunction."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeyedRank(KeyedProcess):
+    """Runs the function of `top_n` or `deduplicate`, also on batches of columns.
+
+    Attributes:
+        key_fields: The fields of the key, a `penstock.aggregates.named.KeyFields`; None if their
+            type is unknown.
+        order: Computes the values by which records are ordered; None if they have no order.
+        why_rows: Why the records are processed one by one, worded to follow "one by one,"; None if
+            batches are processed.
+    """
+
+    key_fields: Any
+    order: Any
+    why_rows: str | None
+
+
 @dataclass(frozen=True)
 class Project(OperatorDescriptor):
     """Emits a tuple of some fields of each tuple or row.

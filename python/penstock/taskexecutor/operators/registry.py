@@ -39,6 +39,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.AggregateField: ("operators.reduce", "create_aggregate_field"),
     operators.Process: ("operators.process", "create_process"),
     operators.KeyedProcess: ("operators.process", "create_keyed_process"),
+    operators.KeyedRank: ("operators.rank", "create_keyed_rank"),
     operators.Watermarks: ("operators.watermarks", "create_watermarks"),
     operators.CoMap: ("operators.two_input", "create_co_map"),
     operators.CoFlatMap: ("operators.two_input", "create_co_flat_map"),

@@ -25,6 +25,7 @@ SORTED: Final = (
     operators.CoMap,
     operators.CoFlatMap,
     operators.KeyedProcess,
+    operators.KeyedRank,
     operators.Process,
     operators.Window,
     operators.CoProcess,
