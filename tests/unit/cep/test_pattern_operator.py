@@ -1,6 +1,7 @@
 """The operator of patterns: order, lateness, timers, side outputs, and its state in snapshots."""
 
 from dataclasses import dataclass
+from random import Random
 
 import pytest
 from penstock.cep import (
@@ -602,3 +603,29 @@ def test_malformed_patterns(build):
     """Further patterns than those that Flink rejects too, which are recorded."""
     with pytest.raises(MalformedPatternError):
         build()
+
+
+def test_results_do_not_depend_on_what_a_small_cache_evicts():
+    """The store evicts keys between any two records: 16 entries of long texts fill the cache."""
+    random = Random(5)
+    events = [
+        (f"{random.randrange(60):05000}", random.choice("opx"), number + random.randrange(12))
+        for number in range(1, 1500)
+    ]
+    found = []
+    for options in ({}, {"state.backend.type": "rocksdb", "penstock.rocksdb.cache.size": "64 kb"}):
+        harness = PipelineTestHarness(options)
+        stream = harness.source("in", EVENT).key_by(lambda event: event[0])
+        matches = CEP.pattern(stream, order_and_pay(40)).with_ttl(Duration.of_hours(1))
+        matches = matches.process(Texts())
+        harness.sink("out", matches)
+        harness.sink("ended", matches.get_side_output(ENDED))
+        with harness:
+            for number, event in enumerate(events):
+                harness.process_element("in", event, event[2])
+                if number % 7 == 0:
+                    harness.process_watermark("in", number)
+            harness.process_watermark("in", 2000)
+            found.append((harness.values("out"), harness.values("ended")))
+    assert min(map(len, found[0])) > 100
+    assert found[0] == found[1]

@@ -230,8 +230,8 @@ class PatternOperator(FunctionOperator):
         waiting = self.waiting.get(key)
         entry = self._entry(key)
         is_kept = entry is not self.unused
+        rest: dict[int, list[Any]] | None = None
         if waiting is not None:
-            rest: dict[int, list[Any]] | None = None
             for time in waiting if len(waiting) == 1 else sorted(waiting):
                 values = waiting[time]
                 now = time
@@ -247,14 +247,16 @@ class PatternOperator(FunctionOperator):
                     values.sort(key=self.sort_key)
                 for value in values:
                     self._offer(entry, value, now)
+        self._advance(entry, timestamp)
+        # From here on the entry does not change: a store that makes room may write and evict it.
+        if waiting is not None:
             if rest is None:
                 self.waiting.remove(key)
             elif len(rest) < len(waiting):
-                self.waiting.put(key, rest)
                 untrack(rest)
+                self.waiting.put(key, rest)
             if self.ttl_ms > 0:
                 self._touch(key, entry)
-        self._advance(entry, timestamp)
         self._store(key, entry, is_kept)
 
     def _touch(self, key: object, entry: list[object]) -> None:
