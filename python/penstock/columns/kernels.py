@@ -80,6 +80,15 @@ def _floats(value: Any) -> Any:
     return value if value.type == pa.float64() else value.cast(pa.float64())
 
 
+def _with_type(value: Any) -> Any:
+    """Return a text or a boolean with its type: to find one, pyarrow imports pandas."""
+    import pyarrow as pa
+
+    if _is_column(value):
+        return value
+    return pa.scalar(value, pa.bool_() if type(value) is bool else pa.string())
+
+
 def computed(operation: str, left: Any, right: Any) -> Any:
     """Return the result of an arithmetic operator, "+" of texts, or "not".
 
@@ -87,7 +96,6 @@ def computed(operation: str, left: Any, right: Any) -> Any:
         GivenUpError: No kernel computes it exactly.
         pyarrow.ArrowInvalid: A result has more than 64 bits, or a divisor is zero.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if operation == "not":
@@ -98,9 +106,7 @@ def computed(operation: str, left: Any, right: Any) -> Any:
         # Both are constants: the call of the function raises Python's own error.
         return -left if operation == "negate" else _OPERATORS[operation](left, right)
     if kinds == {"text"} and operation == "+":
-        # pyarrow imports pandas to convert a text without a type.
-        texts = [pa.scalar(x, pa.string()) if type(x) is str else x for x in (left, right, "")]
-        return pc.binary_join_element_wise(*texts)
+        return pc.binary_join_element_wise(*map(_with_type, (left, right, "")))
     if not kinds <= {"integer", "float"}:
         raise GivenUpError
     if operation == "negate":
@@ -194,6 +200,8 @@ def compared(operation: str, left: Any, right: Any) -> Any:
         left, right = _floats(left), _floats(right)
     elif len(kinds) > 1:
         raise GivenUpError
+    else:
+        left, right = _with_type(left), _with_type(right)
     return getattr(pc, _COMPARISONS[operation])(left, right)
 
 

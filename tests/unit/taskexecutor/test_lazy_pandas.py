@@ -38,6 +38,23 @@ CHECKS = {
         assert list(whole_numbers(pa.array([3, 4], pa.int8()), Types.LONG())) == [3, 4]
         assert "pandas" not in sys.modules
         """,
+    "expressions with constants": """
+        import pyarrow as pa
+        from penstock.columns.kernels import CALLS, compared, computed, contained
+        from penstock.expressions.pure_functions import FUNCTIONS
+        texts, flags = pa.array(["a", "b"], pa.string()), pa.array([True, False], pa.bool_())
+        numbers = pa.array([1, 2], pa.int64())
+        assert compared("==", texts, "a").to_pylist() == [True, False]
+        assert compared("!=", flags, True).to_pylist() == [False, True]
+        assert compared(">", numbers, 1.5).to_pylist() == [False, True]
+        assert computed("+", texts, "b").to_pylist() == ["ab", "bb"]
+        assert computed("//", numbers, -2).to_pylist() == [-1, -1]
+        assert contained("in", texts, ("a", "c")).to_pylist() == [True, False]
+        assert contained("in", "a", texts).to_pylist() == [True, False]
+        for name, others in (("find", ("a",)), ("replace", ("a", "b")), ("split", ("a",))):
+            CALLS[FUNCTIONS["str." + name].call](texts, *others)
+        assert "pandas" not in sys.modules
+        """,
     "pandas afterwards": """
         import pyarrow as pa
         assert not pa.lib._pandas_api.have_pandas
