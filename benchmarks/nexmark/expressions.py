@@ -340,3 +340,34 @@ def q23(tables: Tables) -> DataStream[Any]:
         .equal_to("id")
         .apply(as_tuple(*[ONE[at] for at in range(6)], OTHER.field("name"), OTHER.field("city")))
     )
+
+
+def winning_bids(tables: Tables, query: str) -> DataStream[Any]:
+    """Return the fields of each auction with those of its highest bid, at the end of the input."""
+    columns = QUERIES[query].columns
+    auction, bid = columns["auction"], columns["bid"]
+    places = {name: at for at, name in enumerate(auction)}
+    bids = {name: len(auction) + at for at, name in enumerate(bid)}
+    time = field(bids["dateTime"])
+    return (
+        tables.rows("auction")
+        .join(tables.rows("bid"))
+        .where("id")
+        .equal_to("auction")
+        .apply(as_tuple(*map(ONE.field, auction), *map(OTHER.field, bid)))
+        .filter((time >= field(places["dateTime"])) & (time <= field(places["expires"])))
+        .key_by(field(places["id"]))
+        .top_n(1, [field(bids["price"]), -time], results="final")
+    )
+
+
+def q9(tables: Tables) -> DataStream[Any]:
+    return winning_bids(tables, "q9")
+
+
+def q4(tables: Tables) -> DataStream[Any]:
+    columns = QUERIES["q4"].columns["auction"]
+    price = len(columns) + QUERIES["q4"].columns["bid"].index("price")
+    category = columns.index("category")
+    winners = winning_bids(tables, "q4")
+    return winners.key_by(field(category)).aggregate({"average": agg.mean(field(price))})

@@ -85,6 +85,8 @@ def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[s
         if descriptor.order is not None:
             yield "order", _fact(descriptor.order, 1, evaluation, node.input_types[:1])
         yield "process_element", "called for records that are not in columns"
+    elif isinstance(descriptor, operators.RegularJoin):
+        yield "join", "called for records that are not in columns"
     elif isinstance(descriptor, operators.Process | operators.KeyedProcess) and keyed:
         yield from _process_functions(function, evaluation, node.input_types[:1])
     elif function is not None and not isinstance(descriptor, operators.SplitSource):

@@ -313,7 +313,9 @@ def table_of(side, seed, count=2000):
 
 @native
 def test_a_join_of_batches_is_explained():
-    assert explained(RESULTS["expression"]).count("records: batches of columns") == 3
+    plan = explained(RESULTS["expression"])
+    assert plan.count("records: batches of columns") == 3
+    assert "join: called for records that are not in columns" in plan
     database = Configuration().set_string("state.backend.type", "rocksdb")
     reason = "one by one, as its state is in a database"
     assert reason in explained(RESULTS["expression"], database)
