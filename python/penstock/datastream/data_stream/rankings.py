@@ -55,8 +55,8 @@ _END: Final = 2**63 - 1
 class GroupState(Protocol):
     """The function's state of the keys of a batch, by the numbers of their groups."""
 
-    def get(self, group: int) -> Any:
-        """Return the value of a key, or None."""
+    def values(self) -> list[Any]:
+        """Return the value of each key, or None."""
 
     def put(self, group: int, value: object) -> None:
         """Set the value of a key; nobody changes it in place."""
@@ -430,10 +430,12 @@ class TopN(KeyedProcessFunction):
 
         known: list[Any] = []
         sizes = []
-        for group in range(groups.count):
-            entries = state.get(group) or ()
-            sizes.append(len(entries))
-            known.extend(entries)
+        for entries in state.values():
+            if entries:
+                known.extend(entries)
+                sizes.append(len(entries))
+            else:
+                sizes.append(0)
         found = self._order.inserted(groups, orders, known, np.array(sizes, np.int64))
         rows, before = found.replaced
         if not len(rows):
@@ -461,8 +463,9 @@ class TopN(KeyedProcessFunction):
         new = pa.array(found.rows[found.rows < len(batch)])
         keys = self._order.keys_of([column.take(new) for column in orders])
         pairs = zip(keys, batch.take(new).handed_over(), strict=True)
+        count = len(batch)
         for place in found.rows.tolist():
-            yield next(pairs) if place < len(batch) else known[place - len(batch)]
+            yield next(pairs) if place < count else known[place - count]
 
     def _moved(self, records: list[Any], place: int, dropped: list[Any]) -> Iterator[Any]:
         """Emit the changed ranks: the record at `place` is new and moved the later ones down."""
@@ -520,8 +523,9 @@ class First(KeyedProcessFunction):
         import pyarrow as pa
 
         new = []
-        for group, first in enumerate(groups.firsts.tolist()):
-            if not state.get(group):
+        firsts = groups.firsts.tolist()
+        for group, (first, seen) in enumerate(zip(firsts, state.values(), strict=True)):
+            if not seen:
                 state.put(group, True)
                 new.append(first)
         return batch.take(pa.array(new)) if new else None
@@ -565,8 +569,8 @@ class Last(KeyedProcessFunction):
         import pyarrow as pa
 
         old, known = [], []
-        for group, row in enumerate(batch.take(pa.array(groups.lasts)).rows()):
-            found = state.get(group)
+        rows = batch.take(pa.array(groups.lasts)).handed_over()
+        for group, (row, found) in enumerate(zip(rows, state.values(), strict=True)):
             if found is not None:
                 old.append(found[0])
                 known.append(group)

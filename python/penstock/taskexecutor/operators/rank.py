@@ -103,12 +103,15 @@ class GroupState:
         """Set the current key."""
         self._state.select_key(self._keys[group])
 
-    def get(self, group: int) -> Any:
-        """Return the value of a key, or None."""
+    def values(self) -> list[Any]:
+        """Return the value of each key, or None."""
         if not self._has_lifetime:
-            return self._values.get(self._keys[group])
-        self.enter(group)
-        return self._values.value()
+            return list(map(self._values.get, self._keys))
+        found = []
+        for group in range(len(self._keys)):
+            self.enter(group)
+            found.append(self._values.value())
+        return found
 
     def put(self, group: int, value: object) -> None:
         """Set the value of a key."""
