@@ -142,6 +142,21 @@ def test_aggregates_group_batches(folder, query):
 
 
 @pytest.mark.skipif(runtime_here() != "native", reason="only the native runtime has columns")
+@pytest.mark.parametrize(("query", "joins"), [("q20", 1), ("q23", 2)])
+def test_joins_join_batches(folder, query, joins):
+    from penstock.datastream.connectors import DiscardingSink
+
+    env, stream = program.stream_of("expressions", query, folder, **IN_PROCESS)
+    stream.sink_to(DiscardingSink())
+    lines = [line.strip() for line in env.explain(analyze=True).splitlines()]
+    counts = [line for line in lines if line.startswith("Join")]
+    assert len(counts) == joins, lines
+    for line in counts:
+        assert re.search(r"\b[1-9]\d* batches in columns", line), line
+        assert " given up" not in line.partition("batches in columns")[2], line
+
+
+@pytest.mark.skipif(runtime_here() != "native", reason="only the native runtime has columns")
 @pytest.mark.parametrize("query", ["q5", "q17"])
 def test_records_are_combined_before_they_are_sent(folder, query):
     from penstock.datastream.connectors import DiscardingSink
