@@ -38,11 +38,11 @@ for python; do
 done
 
 # Builds the wheels one after the other, since all builds use this folder.  Without link-time
-# optimisation and with little of the C compiler's: the build takes most of the time.
+# optimisation and that of the C compiler: the build takes most of the time.
 wheels() {
     for python; do
         rm -rf "$(venv_of "$python")/wheel"
-        MATURIN_PEP517_ARGS='--profile develop' PENSTOCK_CYTHON_OPTIMIZATION=-O1 \
+        MATURIN_PEP517_ARGS='--profile develop' PENSTOCK_CYTHON_OPTIMIZATION=-O0 \
             pip_of "$python" wheel --quiet --no-deps --wheel-dir "$(venv_of "$python")/wheel" .
     done
 }
