@@ -92,16 +92,20 @@ class Needs:
         shown = set()
         for item in items:
             folders = set(_file_of(item).split("/"))
-            if folders & FOLDERS or any(needs(item, name) for name in NEEDS):
+            # Looked up once, as there are thousands of tests.
+            found = {mark.name for mark in item.iter_markers()} & NEEDS.keys()
+            if folders & FOLDERS or found:
+                found.add("process")
                 item.add_marker(pytest.mark.process)
                 is_variant = folders & FOLDERS_OF_VARIANTS and _test_of(item) in shown
                 if is_variant or (_runs_pure(item) and not folders & FOLDERS_OF_RUNTIMES):
                     item.add_marker(pytest.mark.slow)
                 else:
                     shown.add(_test_of(item))
-            self._needs[item.nodeid] = [name for name in NEEDS if needs(item, name)]
+            self._needs[item.nodeid] = [name for name in NEEDS if name in found]
         # These tests take longest, so they start first.
-        items.sort(key=lambda item: [not needs(item, name) for name in (*LANES, "process")])
+        first = (*LANES, "process")
+        items.sort(key=lambda item: [name not in self._needs[item.nodeid] for name in first])
         if self._told_by is not None:
             self._tell(Path(self._told_by))
 
