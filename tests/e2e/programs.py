@@ -87,6 +87,32 @@ def computes_with_batches(env, _):
     print(sorted(sums[0]) == list(range(1500)), sorted(sums[1]), sorted(sums[2]))
 
 
+def joins_and_ranks_batches(env, _):
+    """Join and rank batches of columns, and print how many batches each operator had."""
+    import pyarrow as pa
+    from penstock.common import Configuration
+    from penstock.expressions import argument, as_tuple, field
+
+    env.configure(Configuration().set_string("penstock.metrics.reported-at-end", "true"))
+    # A source emits batches to one operator.
+    left, right, ranked, deduplicated = (
+        env.from_arrow(pa.table({"n": range(3000)})) for _ in range(4)
+    )
+    joined = left.join(right).where(field("n") % 1000).equal_to(field("n"))
+    keyed = ranked.key_by(field("n") % 3)
+    streams = [
+        joined.apply(as_tuple(argument(0)["n"], argument(1)["n"]), output_type=PAIR),
+        keyed.top_n(2, "n", results="final").map(as_tuple(-1, field("n")), PAIR),
+        deduplicated.key_by("n").deduplicate().map(as_tuple(-2, field("n")), PAIR),
+    ]
+    with streams[0].union(*streams[1:]).execute_and_collect() as found:
+        print(sorted(found))
+        totals = found.get_job_client().handle.operator_totals()
+    for (_, name), counts in sorted(totals.items()):
+        if name in ("Join", "TopN", "Deduplicate"):
+            print(name, counts["numBatchesInColumns"] > 0, counts["numBatchesGivenUp"])
+
+
 def exchanges_frames(env, folder):
     """Turn DataFrames into streams and streams into DataFrames, without a row in the driver."""
     import datetime

@@ -64,7 +64,8 @@ def on_one_spark(
     """Return the output of programs that run one after the other, because Spark starts slowly."""
     names = (
         "collects+prints+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
-        "+exchanges_streams+runs_in_stages+computes_with_batches+loses_a_worker+is_given_up"
+        "+exchanges_streams+runs_in_stages+computes_with_batches+joins_and_ranks_batches"
+        "+loses_a_worker+is_given_up"
     )
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
@@ -96,6 +97,15 @@ def test_functions_of_batches(on_one_spark: dict[str, str]) -> None:
         for key in range(3)
     )
     assert on_one_spark["computes_with_batches"] == f"True {totals} {totals}\n"
+
+
+def test_joins_and_rankings_of_batches(on_one_spark: dict[str, str]) -> None:
+    found, *counts = on_one_spark["joins_and_ranks_batches"].splitlines()
+    joined = [(n, n % 1000) for n in range(3000)]
+    ranked = [(-1, n) for n in range(2994, 3000)]
+    deduplicated = [(-2, n) for n in range(3000)]
+    assert found == str(sorted([*joined, *ranked, *deduplicated]))
+    assert sorted(counts) == ["Deduplicate True 0", "Join True 0", "TopN True 0"]
 
 
 def test_frames_of_spark_are_streams_and_streams_frames(on_one_spark: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from penstock import aggregates as agg
 from penstock.cep import CEP, Pattern
 from penstock.common import Configuration, Row, Time, Types, WatermarkStrategy
+from penstock.common.row_kind import RowKind
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.functions import (
@@ -22,7 +23,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.operators import OneInputStreamOperator
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from penstock.expressions import field
+from penstock.expressions import argument, as_tuple, field
 
 from recovery.sink_programs import KEYS, FailingOnTheWay, PacedNumbers
 
@@ -327,6 +328,47 @@ def window_aggregates(stream):
     return totals.map(lambda row: (row.key, row.total), Types.TUPLE([Types.LONG(), Types.LONG()]))
 
 
+def kept(batch):
+    return batch
+
+
+LABELLED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+def joined_and_ranked_batches(stream):
+    """Join, rank and deduplicate batches; each key has two numbers, far apart."""
+    rare = stream.map(lambda n: Row(key=n % (ELEMENTS // 2), number=n), KEYED)
+    left, right = (rare.map_batches(kept, KEYED) for _ in range(2))
+    joined = left.join(right).where("key").equal_to("key")
+    pairs = joined.apply(as_tuple("join", argument(0)["number"], argument(1)["number"]))
+    keyed = left.key_by("key")
+    return pairs.union(
+        keyed.top_n(1, "number").map(as_change("top"), LABELLED),
+        keyed.deduplicate("last").map(as_change("last"), LABELLED),
+    )
+
+
+def as_change(label):
+    return lambda row: (label, row.get_row_kind().value, row.number)
+
+
+def expected_joined_and_ranked_batches():
+    half = ELEMENTS // 2
+    both = [(key, key + half) for key in range(half)]
+    insert, delete = RowKind.INSERT.value, RowKind.DELETE.value
+    before, after = RowKind.UPDATE_BEFORE.value, RowKind.UPDATE_AFTER.value
+    changes = [
+        change
+        for first, second in both
+        for change in (
+            *(("top", insert, first), ("top", delete, first), ("top", insert, second)),
+            *(("last", insert, first), ("last", before, first), ("last", after, second)),
+        )
+    ]
+    joined = [("join", one, other) for pair in both for one in pair for other in pair]
+    return [*joined, *changes]
+
+
 # ---- iterations --------------------------------------------------------------------------------
 
 
@@ -435,3 +477,13 @@ def results(kind, fate, options=None):
     build, expected = KINDS[kind]
     with build(numbers(fate, options or {})).execute_and_collect() as shown:
         return sorted(shown), sorted(expected())
+
+
+def results_and_counts(build, fate):
+    """Return the results of a job, and the counts of its last attempt, by operator."""
+    options = {"penstock.metrics.reported-at-end": "true"}
+    stream = build(numbers(fate, options, PacedNumbers(ELEMENTS, batches=10)))
+    with stream.execute_and_collect() as shown:
+        found = sorted(shown)
+        totals = shown.get_job_client().handle.operator_totals()
+    return found, {name: counts for (_, name), counts in totals.items()}

@@ -66,13 +66,14 @@ class PacedNumbers(SourceFunction, CheckpointedFunction, CheckpointListener):
     So checkpoints are spread over the whole job, however fast it is.
     """
 
-    def __init__(self, elements):
+    def __init__(self, elements, batches=BATCHES):
         self.elements = elements
+        self.batches = batches
         self.position = 0
         self.completed = threading.Semaphore(0)
 
     def __reduce__(self):
-        return PacedNumbers, (self.elements,)
+        return PacedNumbers, (self.elements, self.batches)
 
     def initialize_state(self, context):
         descriptor = ListStateDescriptor("position", Types.LONG())
@@ -93,7 +94,7 @@ class PacedNumbers(SourceFunction, CheckpointedFunction, CheckpointListener):
         while self.position < self.elements and ctx.is_running():
             self.wait(ctx)
             with ctx.get_checkpoint_lock():
-                for _ in range(self.elements // BATCHES):
+                for _ in range(self.elements // self.batches):
                     ctx.collect(self.position)
                     self.position += 1
             self.completed.acquire()

@@ -6,7 +6,13 @@ Method: real processes of the local target; results appear once their checkpoint
 
 import pytest
 
-from recovery.operator_programs import KINDS, results
+from recovery.operator_programs import (
+    KINDS,
+    expected_joined_and_ranked_batches,
+    joined_and_ranked_batches,
+    results,
+    results_and_counts,
+)
 from recovery.sink_programs import Fate, fates
 
 
@@ -18,6 +24,19 @@ def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runti
     shown, expected = results(kind, Fate(tmp_path / "fates", how))
     assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
     assert shown == expected
+
+
+@pytest.mark.parametrize(("runtime", "how"), [("native", "kill"), ("pure", "raise")])
+def test_joins_and_rankings_of_batches(tmp_path, monkeypatch, runtime, how):
+    """The last attempt continues by columns, if the runtime has any."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    fates(tmp_path / "fates", ["on the way", "told before the sink"])
+    shown, counts = results_and_counts(joined_and_ranked_batches, Fate(tmp_path / "fates", how))
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    assert shown == sorted(expected_joined_and_ranked_batches())
+    for name in ("Join", "TopN", "Deduplicate"):
+        assert (counts[name].get("numBatchesInColumns", 0) > 0) is (runtime == "native"), name
+        assert counts[name].get("numBatchesGivenUp", 0) == 0, name
 
 
 @pytest.mark.parametrize(
