@@ -17,6 +17,7 @@ from penstock.expressions.evaluation import Called, Stage
 from penstock.expressions.functions import bound_function
 from penstock.graph import operators
 from penstock.graph.chaining import why_not_chainable
+from penstock.graph.sorted_inputs import sorts_by_key
 
 if TYPE_CHECKING:
     from penstock.expressions.evaluation import Evaluation
@@ -148,6 +149,8 @@ class ColumnFacts:
     def _why_not(self, node: StreamNode) -> str | None:
         """Return why an operator processes a batch's records one by one; None if it does not."""
         descriptor: Any = node.descriptor
+        if self._graph.settings.batch and sorts_by_key(descriptor, node.key_selectors):
+            return "as BATCH mode sorts them by key"
         if isinstance(descriptor, operators.Map):
             return self._why_called(bound_function(descriptor.function, "map"), 1, node.input_types)
         if isinstance(descriptor, operators.Filter):

@@ -10,12 +10,14 @@ import random
 
 import pyarrow as pa
 import pytest
+from penstock import aggregates as agg
 from penstock.columns.batch_schema import batch_schema
 from penstock.columns.column_batch import ColumnBatch
 from penstock.columns.exchange import KeyOfBatches
-from penstock.common import Row, Time, Types
+from penstock.common import Configuration, Row, Time, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import DiscardingSink
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError
 from penstock.expressions import as_tuple, field
 from penstock.expressions.evaluation import Evaluation
@@ -264,9 +266,10 @@ def test_changes_are_refused(call, where):
     running.close()
 
 
-def explained(call, declared=ROW):
+def explained(call, declared=ROW, mode="STREAMING"):
     """Return the line of a plan about the records of a ranking behind a columnar source."""
-    environment = StreamExecutionEnvironment.get_execution_environment()
+    configuration = Configuration().set_string("execution.runtime-mode", mode)
+    environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     table = batch_of(rows_of(random.Random(1), 9, 0), ROW).data
     stream = environment.from_arrow(pa.Table.from_batches([table]))
     if declared is not ROW:
@@ -310,3 +313,19 @@ def test_plans_show_that_tuples_are_no_rows():
     pair = Types.TUPLE([Types.LONG(), Types.INT()])
     found = explained(lambda s: s.key_by(field(0)).top_n(1, field(1)), pair)
     assert found == "records: one by one, as they are no rows"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.key_by("k").top_n(1, "i"),
+        lambda s: s.key_by("k").deduplicate(),
+        lambda s: (
+            s.key_by("k")
+            .window(TumblingEventTimeWindows.of(Time.seconds(1)))
+            .aggregate({"sum": agg.sum("n")})
+        ),
+    ],
+)
+def test_plans_show_that_batch_mode_sorts_records(call):
+    assert explained(call, mode="BATCH") == "records: one by one, as BATCH mode sorts them by key"

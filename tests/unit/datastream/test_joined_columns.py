@@ -319,6 +319,9 @@ def test_a_join_of_batches_is_explained():
     database = Configuration().set_string("state.backend.type", "rocksdb")
     reason = "one by one, as its state is in a database"
     assert reason in explained(RESULTS["expression"], database)
+    batch_mode = Configuration().set_string("execution.runtime-mode", "BATCH")
+    reason = "one by one, as BATCH mode sorts them by key"
+    assert reason in explained(RESULTS["expression"], batch_mode)
 
 
 @native

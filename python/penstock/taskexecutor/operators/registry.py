@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PenstockError
 from penstock.graph import operators
+from penstock.graph.sorted_inputs import sorts_by_key
 from penstock.serialization.imports import IMPORT_LOCK
 from penstock.taskexecutor.operators.broadcast_first import BroadcastFirstOperator
-from penstock.taskexecutor.operators.sorted_input import SORTED, SortedInputOperator
+from penstock.taskexecutor.operators.sorted_input import SortedInputOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -95,7 +96,7 @@ def create_operator(context: OperatorContext) -> StreamOperator:
         msg = f"operator {context.name!r} is of the unknown kind {kind.__name__}"
         raise PenstockError(msg)
     operator = factory_of(kind)(context, descriptor)
-    if context.is_batch and context.is_keyed and kind in SORTED:
+    if context.is_batch and sorts_by_key(descriptor, context.config.key_selectors):
         return SortedInputOperator(context, operator, max(1, len(context.config.key_selectors)))
     if context.is_batch and kind is operators.BroadcastProcess:
         return BroadcastFirstOperator(context, operator)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from penstock.graph import operators
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, Input, Output, StreamOperator
 from penstock.taskexecutor.operators.external_sort import create_sorter
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
@@ -15,28 +14,6 @@ if TYPE_CHECKING:
     from penstock.datastream.functions.checkpointed import StateInitializationContext
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
-
-#: Kinds of keyed operators whose input is sorted by key; a reduction keeps one value for each key
-#: instead.
-SORTED: Final = (
-    operators.Map,
-    operators.FlatMap,
-    operators.Filter,
-    operators.CoMap,
-    operators.CoFlatMap,
-    operators.KeyedProcess,
-    operators.KeyedRank,
-    operators.Process,
-    operators.Window,
-    operators.CoProcess,
-    operators.KeyedCoProcess,
-    operators.RegularJoin,
-    operators.KeyedMultipleInputProcess,
-    operators.KeyedBroadcastProcess,
-    operators.IntervalJoin,
-    operators.MatchPattern,
-    operators.Transform,
-)
 
 
 class BoundedInput(Input):
