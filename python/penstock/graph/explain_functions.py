@@ -35,6 +35,7 @@ _CALLED: Final[Mapping[type[OperatorDescriptor], str]] = {
     operators.SinkCommitter: "as committers are",
     operators.FunctionSource: "as sources are",
     operators.Transform: "as operators are",
+    operators.MapBatches: "once for each batch",
 }
 
 
