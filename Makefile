@@ -172,8 +172,8 @@ bench-connectors: $(STAMP) build/kafka/jars  ## rates of connectors: Kafka, Parq
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/all_workloads.py
 
-bench-nexmark: $(STAMP)  ## Nexmark beside a Python loop, DuckDB, Polars and Flink SQL (EVENTS=…)
-	$(BIN)/python benchmarks/nexmark/run.py --events $(or $(EVENTS),1000000)
+bench-nexmark: $(STAMP) build/kafka/jars  ## Nexmark beside a Python loop and other engines (EVENTS=… FORM=json|kafka)
+	$(BIN)/python benchmarks/nexmark/run.py --events $(or $(EVENTS),1000000) --form $(or $(FORM),parquet)
 
 bench-patterns: $(STAMP)  ## patterns beside Flink's CEP in Java (FLINK=folder of its jars)
 	$(BIN)/python benchmarks/patterns.py $(if $(FLINK),--flink $(FLINK))

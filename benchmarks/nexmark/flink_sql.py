@@ -12,6 +12,7 @@ import collections
 import datetime
 import decimal
 import json
+import os
 import time
 from pathlib import Path
 
@@ -160,6 +161,18 @@ COLUMNS = {
 }
 
 
+def origin(folder, table):
+    """Return the options of a table: its file, or its topic if there is a broker."""
+    if servers := os.environ.get("PENSTOCK_BENCH_KAFKA"):
+        return (
+            f"'connector' = 'kafka', 'properties.bootstrap.servers' = '{servers}', "
+            f"'topic' = '{folder.name}-{table}', 'scan.startup.mode' = 'earliest-offset', "
+            "'scan.bounded.mode' = 'latest-offset', 'format' = 'json'"
+        )
+    path = f"file://{folder.resolve()}/{table}.parquet"
+    return f"'connector' = 'filesystem', 'format' = 'parquet', 'path' = '{path}'"
+
+
 def environment(folder, jars):
     """Return a table environment with the tables of a folder."""
     from pyflink.table import EnvironmentSettings, TableEnvironment
@@ -176,8 +189,7 @@ def environment(folder, jars):
     for name, columns in COLUMNS.items():
         env.execute_sql(
             f"CREATE TABLE {name} ({columns}, ts AS TO_TIMESTAMP_LTZ(`dateTime`, 3), "
-            "WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'format' = 'parquet', "
-            f"'path' = 'file://{folder.resolve()}/{name}.parquet')"
+            f"WATERMARK FOR ts AS ts) WITH ({origin(folder, name)})"
         )
     return env
 

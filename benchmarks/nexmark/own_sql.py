@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from nexmark.flink_sql import COLUMNS, PARALLELISM, SQL, plain
+from nexmark.flink_sql import COLUMNS, PARALLELISM, SQL, origin, plain
 
 
 def environment(folder):
@@ -31,8 +31,7 @@ def environment(folder):
     for name, columns in COLUMNS.items():
         env.execute_sql(
             f"CREATE TABLE {name} ({columns}, ts AS TO_TIMESTAMP_LTZ(`dateTime`, 3), "
-            "WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'format' = 'parquet', "
-            f"'path' = 'file://{folder.resolve()}/{name}.parquet')"
+            f"WATERMARK FOR ts AS ts) WITH ({origin(folder, name)})"
         )
     return env
 

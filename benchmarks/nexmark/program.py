@@ -1,6 +1,6 @@
 """Runs one query on one engine once, in a separate process: the program that `run.py` measures.
 
-    python benchmarks/nexmark/program.py ENGINE QUERY FOLDER [--check] [--form json]
+    python benchmarks/nexmark/program.py ENGINE QUERY FOLDER [--check] [--form json|kafka]
 
 Prints a line of JSON: the seconds, or with ``--check`` the difference from DuckDB's result.
 """
@@ -36,7 +36,7 @@ def stream_of(
         form: `plain` or `expressions`.
         query: The query.
         folder: The events.
-        files: `parquet` or `json`.
+        files: `parquet`, `json` or `kafka`.
         **options: Options of the job, with underscores for dots.
 
     Raises:
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("query", choices=QUERIES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--check", action="store_true", help="compare the result with DuckDB's")
-    parser.add_argument("--form", choices=("parquet", "json"), default="parquet")
+    parser.add_argument("--form", choices=("parquet", "json", "kafka"), default="parquet")
     arguments = parser.parse_args()
     given = arguments.engine, arguments.query, arguments.folder, arguments.form
     if arguments.check:

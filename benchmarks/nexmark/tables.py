@@ -1,14 +1,17 @@
-"""The tables of the auction house as streams of rows, of Parquet or of lines of JSON."""
+"""The tables of the auction house as streams of rows: Parquet, or JSON in lines or in Kafka."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
+from nexmark import topics
 from nexmark.events import SCHEMAS
 from nexmark.results import QUERIES
 from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
 
@@ -53,7 +56,7 @@ class Tables:
             env: The environment.
             folder: A folder written by `events.write`.
             query: Names the columns.
-            form: `parquet` or `json`.
+            form: `parquet`, `json` or `kafka`.
             assigner: Returns the event time of a row; None for the plain function.
         """
         self._env = env
@@ -74,10 +77,21 @@ class Tables:
     def _read(self, table: str, strategy: WatermarkStrategy) -> DataStream[Any]:
         of_rows = row_type(self._query, table)
         path = str(self._folder / table)
+        json = JsonRowDeserializationSchema.builder().type_info(of_rows).build()
+        source: Any
         if self._form == "json":
-            schema = JsonRowDeserializationSchema.builder().type_info(of_rows).build()
-            lines = StreamFormat.line_format(schema)
+            lines = StreamFormat.line_format(json)
             source = FileSource.for_record_stream_format(lines, path).build()
+        elif self._form == "kafka":
+            source = (
+                KafkaSource.builder()
+                .set_bootstrap_servers(os.environ[topics.SERVERS])
+                .set_topics(topics.topic(self._folder, table))
+                .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+                .set_bounded(KafkaOffsetsInitializer.latest())
+                .set_value_only_deserializer(json)
+                .build()
+            )
         else:
             columns = ParquetColumnarRowInputFormat(of_rows)
             source = FileSource.for_bulk_file_format(columns, path).build()

@@ -18,7 +18,7 @@ from penstock.table.connectors import file_formats
 # After the tests' path: a module of `benchmarks` has the name of one of the tests' folders.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from nexmark import events, frames, loops, own_sql, patterns, program, run
+from nexmark import engines, events, frames, loops, own_sql, patterns, program
 from nexmark.flink_sql import SQL
 from nexmark.forms import FORMS
 from nexmark.oracle import Oracle
@@ -87,7 +87,7 @@ def test_a_statement_whose_source_fails_has_the_result_of_duckdb(
 
     monkeypatch.setattr(file_formats.ParquetOfTable, "parts", parts)
     monkeypatch.setattr(file_formats, "_PART_ROWS", 100)
-    run.joined_files(folder)
+    engines.joined_files(folder)
     env = own_sql.environment(folder)
     for key, value in RECOVERING.items():
         env.get_config().set(key, value)
