@@ -36,6 +36,9 @@ KINDS = tuple(
 )
 WORKLOADS = ("W1", "W2", "W2-built-in", "W3", "W4", "W5")
 
+#: Those with running results.
+AGGREGATES = ("W1", "W2-built-in")
+
 TEXT_BYTES = 60_000_000
 NUMBERS = {"W2": 8_000_000, "W2-built-in": 8_000_000, "W3": 16_000_000, "W4": 8_000_000}
 
@@ -84,6 +87,17 @@ def engines(targets: list[str]) -> dict[str, Engine]:
                 # The pure runtime cannot keep up with the source's rate.
                 workloads=WORKLOADS if runtime == "native" else WORKLOADS[:-1],
             )
+    for short, name, emit in (
+        ("columns", "penstock columns", "running"),
+        ("last-values", "penstock columns, last values", "batch"),
+    ):
+        found[short] = Engine(
+            name,
+            (sys.executable, str(Path(__file__).with_name("columns.py"))),
+            {"emit": emit},
+            {"PENSTOCK_EXECUTION_TARGET": "local"},
+            workloads=("W1", "W2-built-in", "W3", "W4") if short == "columns" else AGGREGATES,
+        )
     if python := harness.python_for("pyflink", "PENSTOCK_BENCH_PYFLINK"):
         found["pyflink"] = Engine(
             "PyFlink thread mode",
