@@ -96,7 +96,7 @@ class WinningBid(KeyedCoProcessFunction):
     """Emits each auction with its highest bid when the auction has closed.
 
     A bid may arrive before its auction.  When event time has reached the bid, the auction has
-    arrived or the bid does not count.
+    arrived or the bid does not count; later bids may still belong to it.
     """
 
     def __init__(self, query: str, result: Callable[[Any, Any], Any]) -> None:
@@ -149,7 +149,7 @@ class WinningBid(KeyedCoProcessFunction):
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
         auction = self.auction.value()
         if auction is None:
-            self.early.clear()
+            self.early.update([bid for bid in self.early.get() if bid.dateTime > timestamp])
         elif timestamp >= auction.expires:
             best = self.best.value()
             if best is not None:
