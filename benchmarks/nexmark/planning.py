@@ -3,8 +3,9 @@
     python benchmarks/nexmark/planning.py [--keys 1000000]
 
 Prints as JSON: the CPU time of ``import penstock.table`` in a new process in ms, that of the first
-statement, with its imports, and of the slowest query, median of five, in ms; and the process memory
-per key of ``SELECT k, COUNT(*) FROM t GROUP BY k`` in bytes, without its output's.
+statement, with its imports, and of the slowest query, median of five, in ms; the process memory per
+key of ``SELECT k, COUNT(*) FROM t GROUP BY k`` in bytes, without its output's; and that of a bid
+that the join of q20 keeps, as a multiple of the bid's bytes in Arrow.
 """
 
 import argparse
@@ -75,6 +76,43 @@ def bytes_per_key(keys):
     return found
 
 
+def memory_of_a_kept_bid(count):
+    """Return the memory of a bid in the join of q20, beside its bytes in Arrow."""
+    import pyarrow as pa
+
+    sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+    from nexmark import events
+    from penstock.table import types
+    from penstock.taskexecutor.operators.relational.batches import arrow_schema
+    from unit.table.running import HarnessTable, RunningQuery
+
+    kinds = {"int64": types.BigIntType(), "string": types.VarCharType(2**31 - 1)}
+    tables = {
+        name: HarnessTable.of(name, **{field.name: kinds[str(field.type)] for field in schema})
+        for name, schema in events.SCHEMAS.items()
+        if name != "person"
+    }
+    query = RunningQuery(SQL["q20"], list(tables.values()))
+    schema = arrow_schema(tables["bid"].schema, has_kinds=False)
+    process = psutil.Process()
+    before = kept = kept_bytes = 0
+    for number, block in enumerate(events.batches(count, 1, events.RATE)):
+        if number == 1:
+            gc.collect()
+            before = process.memory_info().rss
+        bids = block["bid"]
+        query.harness.process_element(
+            "bid", pa.RecordBatch.from_arrays(bids.columns, schema=schema)
+        )
+        if number > 0:
+            kept += bids.num_rows
+            kept_bytes += bids.nbytes
+    gc.collect()
+    found = process.memory_info().rss - before
+    query.close()
+    return found / kept_bytes
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keys", type=int, default=1_000_000)
@@ -88,6 +126,7 @@ def main():
         "slowest_query": slowest,
         "planning_ms": round(medians[slowest], 1),
         "bytes_per_key": round(bytes_per_key(arguments.keys)),
+        "kept_bid_of_arrow": round(memory_of_a_kept_bid(arguments.keys), 2),
     }
     print(json.dumps(figures))
 
