@@ -64,7 +64,7 @@ build/yarn/jars:
 	sh ci/jars.sh yarn
 
 test-rust: | prerequisites  ## only the Rust tests, and the models within bounds
-	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network -p penstock-profile
+	cargo test --quiet --locked -p penstock-memory -p penstock-network -p penstock-profile
 	LOOM_MAX_PREEMPTIONS=2 sh ci/proof.sh models
 
 proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust code (PARTS='models miri …')

@@ -14,9 +14,9 @@ models() {
     export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}"
     # The same crates for both, and the profile of the other tests, so that nothing is built twice.
     # shellcheck disable=SC2086 # a list of options
-    cargo test --quiet --locked --profile develop $crates --features "$loom" --test 'loom_*'
+    cargo test --quiet --locked $crates --features "$loom" --test 'loom_*'
     # shellcheck disable=SC2086
-    cargo test --quiet --locked --profile develop $crates --features "$loom" --lib loom_models
+    cargo test --quiet --locked $crates --features "$loom" --lib loom_models
 }
 
 miri() {
