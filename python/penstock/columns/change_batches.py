@@ -12,6 +12,8 @@ from penstock.common.values.change_rows import change_row
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+
     from penstock.common.types import Row
 
 _KINDS: Final = tuple(sorted(RowKind, key=lambda kind: kind.value))
@@ -28,7 +30,7 @@ class Changes:
         batch: ColumnBatch,
         rows: Sequence[int],
         before: Sequence[int],
-        old: Sequence[Row],
+        old: list[Row] | pa.RecordBatch,
         removal: RowKind,
         addition: RowKind,
     ) -> None:
@@ -39,7 +41,7 @@ class Changes:
             rows: By change, the position of the new row.
             before: By change, the position of the row that it displaces, or -1; rows of state stand
                 behind those of the batch.
-            old: Rows of state.
+            old: Rows of state; as a batch, they have its columns.
             removal: The kind of a displaced row.
             addition: The kind of the row in its place; others are insertions.
         """
@@ -72,11 +74,14 @@ class Changes:
 
         declared = self._batch.declared
         columns = self._batch.data.columns
-        if self._old:
+        if len(self._old):
             try:
+                if not isinstance(old := self._old, pa.RecordBatch):
+                    values = zip(columns, zip(*old, strict=True), strict=True)
+                    arrays = [pa.array(value, column.type) for column, value in values]
+                    old = pa.RecordBatch.from_arrays(arrays, schema=self._batch.data.schema)
                 columns = [
-                    pa.concat_arrays([column, pa.array(values, column.type)])
-                    for column, values in zip(columns, zip(*self._old, strict=True), strict=True)
+                    pa.concat_arrays(pair) for pair in zip(columns, old.columns, strict=True)
                 ]
             except (pa.ArrowException, OverflowError, TypeError):
                 # Keep the rows' values; a sink that cannot write one reports the error.
@@ -93,7 +98,10 @@ class Changes:
 
     def records(self) -> Iterator[tuple[Row, int]]:
         """Yield the change rows with their timestamps."""
-        rows = [*self._batch.rows(), *self._old]
+        old = self._old
+        if not isinstance(old, list):
+            old = ColumnBatch(old, self._batch.declared).rows()
+        rows = [*self._batch.rows(), *old]
         stamps = self._batch.timestamp_list()
         changes = (each.tolist() for each in (self._causes, self._places, self._kinds))
         for cause, place, kind in zip(*changes, strict=True):

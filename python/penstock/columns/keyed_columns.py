@@ -69,24 +69,30 @@ class KeyedColumns:
         self.rows = 0
 
     @cached_property
-    def _types(self) -> list[Any]:
+    def key_types(self) -> list[Any]:
+        """The Arrow types of the columns of the key."""
         return [arrow_type(kind) for kind in self._fields.types]
 
     def of(self, batch: ColumnBatch) -> Keyed | None:
         """Return the keys and arguments of a batch; None if records are processed one by one."""
         found = None
         if len(batch) >= _FEWEST_ROWS and batch.kinds is None:
-            found = self._computed(batch)
-        if found is None:
-            self.given_up += 1
-            return None
-        self.batches += 1
-        self.rows += len(batch)
+            found = self.computed(batch)
+        self.count(batch, in_columns=found is not None)
         return found
 
-    def _computed(self, batch: ColumnBatch) -> Keyed | None:
+    def count(self, batch: ColumnBatch, *, in_columns: bool) -> None:
+        """Count a batch."""
+        if in_columns:
+            self.batches += 1
+            self.rows += len(batch)
+        else:
+            self.given_up += 1
+
+    def computed(self, batch: ColumnBatch) -> Keyed | None:
+        """Return the keys and arguments of a batch of any size, which is not counted, or None."""
         keys = self._key.evaluated(batch)
-        if keys is None or [column.type for column in keys.data.columns] != self._types:
+        if keys is None or [column.type for column in keys.data.columns] != self.key_types:
             return None
         if self._is_tuple is not isinstance(keys.declared, (RowTypeInfo, TupleTypeInfo)):
             return None

@@ -6,6 +6,7 @@ batches, the other one by one; at some places both are restored at another paral
 snapshot of the other way.
 """
 
+import functools
 import random
 
 import pyarrow as pa
@@ -23,7 +24,11 @@ from penstock.expressions import as_tuple, field
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.network import runtime
-from penstock.testing import KeyedOneInputStreamOperatorTestHarness, redistribute
+from penstock.testing import (
+    KeyedOneInputStreamOperatorTestHarness,
+    operator_harness,
+    redistribute,
+)
 
 pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime has columns")
 
@@ -75,6 +80,13 @@ def batch_of(rows, declared=ROW, kinds=None):
     arrays = [pa.array(column, f.type) for column, f in zip(columns, schema, strict=True)]
     data = pa.RecordBatch.from_arrays(arrays, schema=schema)
     return ColumnBatch(data, declared, pa.array(range(len(rows)), pa.int64()), kinds)
+
+
+@pytest.fixture(autouse=True)
+def declared_types(monkeypatch):
+    """Let operators in harnesses know the type of their records."""
+    config = functools.partial(operator_harness.OperatorConfig, input_types=(ROW,))
+    monkeypatch.setattr(operator_harness, "OperatorConfig", config)
 
 
 class Running:
@@ -147,6 +159,10 @@ class Running:
         for test in self.subtasks:
             test.close()
 
+    def is_ranking(self):
+        """Return whether a subtask has columns as state."""
+        return any(test.operator.ranked is not None for test in self.subtasks)
+
     def counts(self):
         """Return the batches that were processed by columns, and those given up."""
         columns = [test.operator.columns for test in self.subtasks]
@@ -159,26 +175,118 @@ def test_results_are_those_of_records(seed):
     program = programs(chance)
     saved = {True: (), False: ()}
     number, batches = 0, 0
-    for phase, parts in enumerate([1, chance.choice([1, 2]), 1]):
-        # Each way continues from the state of the other one.
+    for phase, parts in enumerate([1, chance.choice([1, 2, 3]), 1]):
+        # Each way continues from its state or that of the other one.
+        other = chance.random() < 0.5
         running = {
-            in_columns: Running(program, parts, saved[not in_columns])
+            in_columns: Running(program, parts, saved[in_columns is not other])
             for in_columns in (True, False)
         }
         for _ in range(chance.randrange(1, 4)):
             rows = rows_of(chance, chance.choice([3, 8, 30, 100]), number)
             number += len(rows)
+            is_single = chance.random() < 0.2
             for in_columns, each in running.items():
-                each.process(batch_of(rows), in_columns=in_columns)
+                each.process(batch_of(rows), in_columns=in_columns and not is_single)
         if phase == 2:
             for each in running.values():
                 each.end()
         saved = {in_columns: each.snapshots() for in_columns, each in running.items()}
         assert running[True].results() == running[False].results()
-        assert running[True].entries() == running[False].entries()
+        if not running[True].is_ranking():
+            assert running[True].entries() == running[False].entries()
         batches += running[True].counts()[0]
         assert running[False].counts() == (0, 0)
     assert batches or number < 30
+
+
+TOP = (("k",), lambda keyed: keyed.top_n(2, "i"))
+
+
+def both_ways(steps, **configuration):
+    """Return the results of steps by columns and by records, and the first operator."""
+    found = []
+    for in_columns in (True, False):
+        running = Running(TOP, **configuration)
+        for step in steps:
+            step(running, in_columns)
+        running.end()
+        (test,) = running.subtasks
+        found.append(running.results())
+        running.close()
+        if in_columns:
+            operator = test.operator
+    return *found, operator
+
+
+def batches_of(rows):
+    return lambda running, in_columns: running.process(batch_of(rows), in_columns=in_columns)
+
+
+def records_of(rows):
+    return lambda running, _: running.process(batch_of(rows), in_columns=False)
+
+
+def test_records_between_batches_become_columns():
+    rows = rows_of(random.Random(1), 200, 0)
+    steps = [records_of(rows[:20]), batches_of(rows[20:100]), records_of(rows[100:103])]
+    by_columns, by_records, operator = both_ways([*steps, batches_of(rows[103:])])
+    assert by_columns == by_records
+    assert operator.ranked is not None
+    assert operator.columns.given_up == 0
+
+
+def test_columns_end_with_an_order_that_no_kernel_computes():
+    rows = rows_of(random.Random(2), 200, 0)
+    odd = [(1, "a", None, 0.5, 2**62)] * 40
+    key, call = ("k",), lambda keyed: keyed.top_n(2, field("n") * 4)
+    found = []
+    for in_columns in (True, False):
+        running = Running((key, call))
+        for part in (rows[:100], odd, rows[100:]):
+            running.process(batch_of(part), in_columns=in_columns)
+            running.end(0)
+        found.append((running.results(), running.entries()))
+        running.close()
+        if in_columns:
+            assert not running.is_ranking()
+            assert running.counts()[1] == 2
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "options", [{"state_backend_type": "rocksdb"}, {"pipeline_columns": "off"}, {}]
+)
+def test_restored_columns_become_records_where_the_job_has_no_columns(options):
+    if "state_backend_type" in options:
+        pytest.importorskip("rocksdict")
+    rows = rows_of(random.Random(3), 200, 0)
+    saved = []
+    for in_columns in (True, False):
+        running = Running(TOP)
+        running.process(batch_of(rows[:150]), in_columns=in_columns)
+        saved.append(running.snapshots())
+    found = []
+    lifetime = None if options else Time.hours(1)
+    program = (("k",), lambda keyed: keyed.top_n(2, "i", ttl=lifetime))
+    for snapshots in saved:
+        running = Running(program, 1, snapshots, **options)
+        for value, timestamp in batch_of(rows[150:]).records():
+            running.subtasks[0].process_element(value, timestamp)
+        found.append((running.results(), running.entries()))
+        running.close()
+    assert found[0] == found[1]
+
+
+def test_restored_columns_of_another_type_are_rejected(monkeypatch):
+    running = Running(TOP)
+    running.process(batch_of(rows_of(random.Random(4), 100, 0)), in_columns=True)
+    saved = running.snapshots()
+    wider = Types.ROW_NAMED([*ROW.get_field_names(), "y"], [*ROW.get_field_types(), Types.LONG()])
+    config = functools.partial(operator_harness.OperatorConfig, input_types=(wider,))
+    monkeypatch.setattr(operator_harness, "OperatorConfig", config)
+    with pytest.raises(InvalidProgramError, match=r"are of the type .*n: Long\), and now"):
+        Running(TOP, 1, saved)
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 Results = Literal["changes", "final"]
 _RESULTS: Final = ("changes", "final")
 
+#: Keys with room for more records do not keep them as columns.
+_MOST_ROWS: Final = 16
+
 #: The latest timestamp, whose timer fires when the input ends.
 _END: Final = 2**63 - 1
 
@@ -388,6 +391,11 @@ class TopN(KeyedProcessFunction):
         #: collector forgets tuples of plain values.
         self.descriptor = expiring(ValueStateDescriptor("top", Types.PICKLED_BYTE_ARRAY()), ttl)
 
+    @property
+    def order_of_columns(self) -> Order | None:
+        """The order of the records if they may be stored as columns, or None."""
+        return self._order if self._results == "changes" and self._order.n <= _MOST_ROWS else None
+
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the state."""
         self._order.open(runtime_context)
@@ -454,6 +462,12 @@ class TopN(KeyedProcessFunction):
         before[is_old] = range(len(batch), len(batch) + len(old))
         return Changes(batch, rows, before, old, RowKind.DELETE, RowKind.INSERT)
 
+    def restore(self, record: Any) -> None:
+        """Insert a stored record of the current key, which has been emitted."""
+        entries = list(self._top.value() or ())
+        if self._order.insert(entries, self._key(record), record) is not None:
+            self._top.update(tuple(entries[: self._order.n]))
+
     def _entries(
         self, batch: ColumnBatch, orders: list[Any], known: list[Any], found: Inserted
     ) -> Iterator[Any]:
@@ -496,6 +510,8 @@ class TopN(KeyedProcessFunction):
 class First(KeyedProcessFunction):
     """The function that emits the first record of each key."""
 
+    order_of_columns = None
+
     def __init__(self, ttl: StateTtlConfig | None) -> None:
         """Describe the state."""
         self.descriptor = expiring(ValueStateDescriptor("seen", Types.BOOLEAN()), ttl)
@@ -533,6 +549,8 @@ class First(KeyedProcessFunction):
 
 class Last(KeyedProcessFunction):
     """The function that emits the last record of each key, at each change or at the end."""
+
+    order_of_columns = None
 
     def __init__(self, results: Results, ttl: StateTtlConfig | None) -> None:
         """Store the arguments of `KeyedStream.deduplicate`."""

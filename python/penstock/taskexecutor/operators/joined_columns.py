@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.columns.batch_schema import batch_schema
 from penstock.columns.column_batch import ColumnBatch
-from penstock.columns.key_columns import KeyColumns, key_hashes
 from penstock.columns.pairs import Pairs
-from penstock.columns.partition import HashPartition
-from penstock.common.typeinfo import Types
-from penstock.formats.numpy_values import numpy_values
-from penstock.serialization.key_types import key_type_of
+from penstock.taskexecutor.operators.key_blocks import parts_of_keys
 from penstock.taskexecutor.operators.relational.joins.column_sides import (
     ColumnSides,
     clear_blocks,
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
 
     from penstock.columns.array_types import Integers
     from penstock.columns.join_columns import JoinColumns
-    from penstock.common.typeinfo import TypeInformation
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.operators.relational.joins.partner_rows import NumberedRows
@@ -57,17 +52,14 @@ class JoinedColumns:
             tables: By side, the keyed state of the blocks.
         """
         self._columns = columns
-        self._keys = keys
         self._tables = tables
-        self._max_parallelism = context.environment.max_parallelism
         self.schemas = tuple(batch_schema(declared) for declared in columns.types)
-        self._key_kind = key_type_of(context.config.key_type).kind  # type: ignore[arg-type]
         #: The last rows whose keys were computed, and the keys.
         self._computed: tuple[Any, Any] = (None, None)
         key_types = (columns.key_types(0), columns.key_types(1))
-        self._sides = ColumnSides(
-            context, tables, self.schemas, key_types, self._keyed, self._parts
-        )
+        # The kinds of both sides' keys are the same, and so are their hashes.
+        parts = partial(parts_of_keys, context, columns.key_fields[0], keys)
+        self._sides = ColumnSides(context, tables, self.schemas, key_types, self._keyed, parts)
         positions = tuple(tuple(range(len(each))) for each in key_types)
         self._join = InnerJoin(
             context, self, self._sides, (positions[0], positions[1]), equates_nulls=True
@@ -169,28 +161,3 @@ class JoinedColumns:
         """Remove the blocks from keyed state."""
         for table in self._tables:
             clear_blocks(table)
-
-    def _parts(self, columns: list[pa.Array]) -> Iterator[tuple[int, Any, Integers]]:
-        """Yield each key group of some rows with the key of its first row, and their positions."""
-        # The kinds of both sides' keys are the same, and so are their hashes.
-        fields = self._columns.key_fields[0]
-        declared = Types.TUPLE(list(fields.types))
-        names = [f"f{number}" for number in range(len(columns))]
-        keys = ColumnBatch(pa.RecordBatch.from_arrays(columns, names), declared)
-        key = KeyColumns(
-            tuple(range(len(columns))), fields.is_tuple, None if fields.is_tuple else self._key_kind
-        )
-        order, ends = HashPartition(self._max_parallelism, self._max_parallelism).order(
-            key_hashes(keys, key)
-        )
-        for group, part in enumerate(np.split(numpy_values(order), ends[:-1])):
-            if len(part):
-                first = int(part[0])
-                (value,) = fields.keys([[column[first].as_py()] for column in columns])
-                yield group, self._keys.identity(value), part
-
-
-def records_of_blocks(table: StateTable, declared: TypeInformation) -> Iterator[Any]:
-    """Take the records of a side out of the blocks in keyed state."""
-    for data in taken_blocks(table, batch_schema(declared)):
-        yield from ColumnBatch(data, declared).handed_over()

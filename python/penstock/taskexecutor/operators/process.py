@@ -51,12 +51,17 @@ def _keyed(
     operator = KeyedProcessOperator(
         function, _process_element(function), OutputTag, keys, context.keyed_state
     )
+    use_timers_and_procedures(context, operator)
+    return operator
+
+
+def use_timers_and_procedures(context: OperatorContext, operator: KeyedProcessOperator) -> None:
+    """Let an operator have timers, and replace calls of its function where that is possible."""
     operator.use_timers(function_timers(operator, context))
     operator.use_procedures(
         _procedure(context, operator, operator.function, context.config.input_types[:1]),
         _procedure(context, operator, operator.timers.on_timer, ()),
     )
-    return operator
 
 
 def _procedure(

@@ -274,7 +274,7 @@ class RegularJoinOperator(CoProcessOperator):
 
     def _blocks_to_lists(self) -> None:
         """Move restored blocks into the function's state."""
-        from penstock.taskexecutor.operators.joined_columns import records_of_blocks
+        from penstock.taskexecutor.operators.key_blocks import records_of_blocks
 
         for side, table in enumerate(self._blocks()):
             declared: Any = self.context.config.input_types[side]

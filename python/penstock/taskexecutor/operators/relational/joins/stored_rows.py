@@ -56,14 +56,20 @@ class StoredRows:
         sizes = [each.num_rows for each in self._batches]
         self._starts = np.cumsum([0, *sizes[:-1]])
 
-    def select(self, rows: Integers) -> SelectedRows:
-        """Return rows by a numpy array of their numbers, in its order."""
+    def select(self, rows: Integers, schema: pa.Schema | None = None) -> SelectedRows:
+        """Return rows by a numpy array of their numbers, in its order.
+
+        Args:
+            rows: The numbers.
+            schema: The first columns, if the others are not needed.
+        """
+        schema = schema or self.schema
         owners = np.searchsorted(self._starts, rows, side="right") - 1
         if not len(rows):
-            return SelectedRows([], None, self.schema)
+            return SelectedRows([], None, schema)
         if (owners == owners[0]).all():
             first = int(owners[0])
-            return SelectedRows([self._part(first, rows)], None, self.schema)
+            return SelectedRows([self._part(first, rows)], None, schema)
         order = np.argsort(owners.astype(np.uint16), kind="stable")
         owners, rows = owners[order], rows[order]
         bounds = np.flatnonzero(np.diff(owners)) + 1
@@ -74,7 +80,7 @@ class StoredRows:
             self._part(owner, part)
             for owner, part in zip(firsts, np.split(rows, bounds), strict=True)
         ]
-        return SelectedRows(parts, pa.array(places), self.schema)
+        return SelectedRows(parts, pa.array(places), schema)
 
     def _part(self, owner: int, rows: Integers) -> tuple[pa.RecordBatch, pa.Array]:
         return self._batches[owner], pa.array(rows - self._starts[owner])
@@ -117,14 +123,15 @@ class SelectedRows:
 class RowBlock:
     """A value of keyed state: the bytes of some rows, which are encoded when it is serialised."""
 
-    def __init__(self, stored: StoredRows, rows: Integers) -> None:
-        """Name the rows by a numpy array of their numbers."""
+    def __init__(self, stored: StoredRows, rows: Integers, schema: pa.Schema | None = None) -> None:
+        """Name the rows by a numpy array of their numbers; see `StoredRows.select`."""
         self._stored = stored
+        self._schema = schema
         self.rows = rows
 
     def __reduce__(self) -> tuple[Callable[..., bytes], tuple[bytes]]:
         """Return the bytes of the rows: no snapshot has this class."""
-        return bytes, (batch_bytes(self._stored.select(self.rows).batch()),)
+        return bytes, (batch_bytes(self._stored.select(self.rows, self._schema).batch()),)
 
 
 class RowsOfKeys:

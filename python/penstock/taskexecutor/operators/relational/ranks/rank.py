@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.columns.first_rows import codes_with_known, inserted
@@ -14,10 +15,14 @@ from penstock.table.functions.row_equality import equal_to
 from penstock.table.plan.nodes import ADDED, DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.operators.relational.base import KeyedRelationalOperator
-from penstock.taskexecutor.operators.relational.batches import kinds_of
+from penstock.taskexecutor.operators.relational.batches import arrow_schema, kinds_of
 from penstock.taskexecutor.operators.relational.expiring_rows import keyed_rows
 from penstock.taskexecutor.operators.relational.gathering import GatheringOperator
-from penstock.taskexecutor.operators.relational.joins.key_blocks import key_blocks
+from penstock.taskexecutor.operators.relational.joins.key_blocks import (
+    key_blocks,
+    parts_by_key_group,
+    taken_batches,
+)
 from penstock.taskexecutor.operators.relational.key_texts import key_texts
 from penstock.taskexecutor.operators.relational.ordering import (
     can_rank,
@@ -127,12 +132,22 @@ class RankOperator(GatheringOperator):
         # A database may have more rows than fit into memory.
         is_in_memory = not self.expires and self.table.store is None
         if self.replacements is not None and is_in_memory and self.most <= MOST_ROWS:
-            self.tops = TopRows(context, self.table, output, partition, self.most)
+            schema = arrow_schema(output, has_kinds=False)
+            self.tops = TopRows(
+                context,
+                self.table,
+                schema,
+                [schema.field(key).type for key in partition],
+                lambda rows: (rows, partition),
+                partial(parts_by_key_group, max_parallelism=context.environment.max_parallelism),
+                self.most,
+            )
 
     def open(self) -> None:
         """Restore the rows in columns, or those that a snapshot has in blocks."""
         if self.tops is not None and self.replacements is not None:
-            for batch in self.tops.restored():
+            schema = arrow_schema(self.schema, has_kinds=False)
+            for batch in taken_batches(self.table, self.schema, schema):
                 self._inserted(self.tops.find(batch))
         elif self.is_plain:
             key_blocks(self.table, self.rows, self.input_schema, self.partition, self.width)

@@ -12,15 +12,11 @@ from penstock.columns.groups import spread
 from penstock.columns.record_batches import rows_of
 from penstock.taskexecutor.operators.relational.batches import arrow_schema, column_of_values
 from penstock.taskexecutor.operators.relational.joins.column_sides import ROWS_AT_ONCE
-from penstock.taskexecutor.operators.relational.joins.key_blocks import (
-    parts_by_key_group,
-    taken_batches,
-)
 from penstock.taskexecutor.operators.relational.joins.key_numbers import KeyNumbers
 from penstock.taskexecutor.operators.relational.joins.stored_rows import RowBlock, StoredRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
@@ -142,28 +138,33 @@ class TopRows:
         self,
         context: OperatorContext,
         table: StateTable,
-        columns: Schema,
-        keys: Sequence[int],
+        schema: pa.Schema,
+        key_types: Sequence[pa.DataType],
+        keyed: Callable[[Any], tuple[Any, Sequence[int]]],
+        parts: Callable[[list[pa.Array]], Iterable[tuple[int, Any, Any]]],
         most: int,
+        saved: pa.Schema | None = None,
     ) -> None:
         """Start without rows.
 
         Args:
             context: The operator's context.
             table: The keyed state, in memory.
-            columns: The columns of the rows.
-            keys: The positions of the columns of the key.
+            schema: The columns of the rows.
+            key_types: The types of the columns of the key.
+            keyed: Returns, given a batch or `SelectedRows`, an object with the columns of their
+                keys, and the positions of these columns.
+            parts: Yields the key groups of some keys; see `ColumnSides`.
             most: The number of rows that a key has at most.
+            saved: The first columns, if a snapshot does not need the others.
         """
-        self._max_parallelism = context.environment.max_parallelism
         self._table = table
-        self._columns = columns
-        self._schema = arrow_schema(columns, has_kinds=False)
-        self._keys = keys
+        self._schema = schema
+        self._saved = saved
+        self._keyed = keyed
+        self._parts = parts
         self._stored = StoredRows(self._schema)
-        self._numbers = KeyNumbers(
-            context, [self._schema.field(key).type for key in keys], len(keys)
-        )
+        self._numbers = KeyNumbers(context, key_types, len(key_types))
         #: By the number of a key: the numbers of its rows in order, and -1 behind them.
         self._rows = np.full((64, most), -1, np.int64)
         self._sizes = np.zeros(64, np.int64)
@@ -171,13 +172,9 @@ class TopRows:
         self._is_saved = True
         context.metric_group().gauge("numRowsInTops", lambda: self._count)
 
-    def restored(self) -> Iterator[pa.RecordBatch]:
-        """Take the rows out of keyed state in batches, in the order of the rows of each key."""
-        return taken_batches(self._table, self._columns, self._schema)
-
     def find(self, batch: pa.RecordBatch) -> Tops:
         """Return the first rows of the keys of a batch."""
-        groups, found = self._numbers.of(batch, self._keys)
+        groups, found = self._numbers.of(*self._keyed(batch))
         missing = len(self._numbers) - len(self._sizes)
         if missing > 0:
             missing = max(missing, len(self._sizes) // 2)
@@ -223,14 +220,24 @@ class TopRows:
             return
         for found in self._table.namespaces():
             found.clear()
-        all_rows = self._rows[self._rows >= 0]
-        for number, start in enumerate(range(0, len(all_rows), ROWS_AT_ONCE)):
-            rows = all_rows[start : start + ROWS_AT_ONCE]
-            selected = self._stored.select(rows)
-            columns = [selected.column(key) for key in self._keys]
-            for _, text, part in parts_by_key_group(columns, self._max_parallelism):
-                self._table.map(number).put(text, RowBlock(self._stored, rows[part]))
+        for number, rows in enumerate(self._portions()):
+            rows_with_keys, positions = self._keyed(self._stored.select(rows))
+            columns = [rows_with_keys.column(position) for position in positions]
+            for _, key, part in self._parts(columns):
+                block = RowBlock(self._stored, rows[part], self._saved)
+                self._table.map(number).put(key, block)
         self._is_saved = True
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches, those of a key in order."""
+        for rows in self._portions():
+            yield self._stored.select(rows).batch()
+
+    def _portions(self) -> Iterator[Integers]:
+        """Yield the numbers of the rows of all keys, a limited number at once."""
+        all_rows = self._rows[self._rows >= 0]
+        for start in range(0, len(all_rows), ROWS_AT_ONCE):
+            yield all_rows[start : start + ROWS_AT_ONCE]
 
 
 class _NumberedTops:
