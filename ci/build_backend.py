@@ -29,6 +29,7 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
 ROOT = Path(__file__).resolve().parent.parent
 NATIVE = ROOT / "native"
 PACKAGE = ROOT / "python" / "penstock" / "_native"
+GENERATED = ROOT / "build" / "cython"
 #: The machine that the modules are for; those for another machine are compiled by a $CC that can.
 MACHINE = os.environ.get("PENSTOCK_BUILD_MACHINE", platform.machine())
 EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX").replace(platform.machine(), MACHINE)
@@ -88,9 +89,34 @@ def remove_outdated_c_files():
     """Remove outdated C files: Cython ignores that shared sources depend on .pxd cimports."""
     newest = max(path.stat().st_mtime for path in NATIVE.rglob("*.pxd"))
     for source in SHARED_SOURCES.values():
-        generated = ROOT / "build" / "cython" / Path(source).with_suffix(".c")
+        generated = GENERATED / Path(source).with_suffix(".c")
         if generated.exists() and generated.stat().st_mtime < newest:
             generated.unlink()
+
+
+def keep_c_files_of_this_cython():
+    """Date current C files after the installation of Cython; remove those of another Cython.
+
+    Each build of a wheel installs Cython anew. Its own .pxd files would then be newer than all C
+    files, though these do not depend on the interpreter.
+    """
+    import Cython
+
+    stamp = GENERATED / "translated_by"
+    translator = f"Cython {Cython.__version__} {DIRECTIVES}"
+    same = stamp.exists() and stamp.read_text() == translator
+    own = Path(Cython.__file__).parent.glob("Includes/**/*.pxd")
+    installed = max(path.stat().st_mtime for path in own)
+    sources = [*NATIVE.rglob("*.*"), *(ROOT / source for source in SHARED_SOURCES.values())]
+    changed = max(path.stat().st_mtime for path in sources)
+    for generated in GENERATED.rglob("*.c"):
+        dated = generated.stat().st_mtime
+        if not same:
+            generated.unlink()
+        elif changed < dated < installed:
+            generated.touch()
+    GENERATED.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(translator)
 
 
 def compile_cython():
@@ -104,6 +130,7 @@ def compile_cython():
 
     os.chdir(ROOT)
     remove_outdated_c_files()
+    keep_c_files_of_this_cython()
     headers = [str(path.relative_to(ROOT)) for path in sorted(NATIVE.rglob("*.h"))]
     profiling = bool(os.environ.get("PENSTOCK_PROFILING"))
     # At -O0 the C compiler takes a fifth of the time; for builds whose speed does not matter.
