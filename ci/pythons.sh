@@ -37,12 +37,12 @@ for python; do
     tested="$tested $(version_of "$python")"
 done
 
-# Builds the wheels one after the other, since all builds use this folder.  Without link-time
-# optimisation and that of the C compiler: the build takes most of the time.
+# Builds the wheels one after the other, since all builds use this folder.  Without optimisation, as
+# the build takes most of the time; with the Rust tests' profile, whose dependencies are the same.
 wheels() {
     for python; do
         rm -rf "$(venv_of "$python")/wheel"
-        MATURIN_PEP517_ARGS='--profile develop' PENSTOCK_CYTHON_OPTIMIZATION=-O0 \
+        MATURIN_PEP517_ARGS='--profile dev' PENSTOCK_CYTHON_OPTIMIZATION=-O0 \
             pip_of "$python" wheel --quiet --no-deps --wheel-dir "$(venv_of "$python")/wheel" .
     done
 }
