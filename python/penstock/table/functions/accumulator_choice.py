@@ -22,8 +22,9 @@ from penstock.table.functions.accumulators import (
     RetractableFirstOrLast,
     SingleValue,
     Sum,
-    Variance,
 )
+from penstock.table.functions.type_rules import is_integer
+from penstock.table.functions.variances import SteppedVariance, Variance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,17 +110,18 @@ class PandasAggregate(Accumulator):
         return function(*columns)
 
 
-def accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
+def accumulator(call: AggregateCall, *, may_retract: bool, is_over: bool = False) -> Accumulator:
     """Return the accumulator of a call.
 
     Args:
         call: The call.
         may_retract: Whether rows may be retracted.
+        is_over: Whether the call is one of OVER.
 
     Raises:
         TableException: The function cannot be used here.
     """
-    made = plain_accumulator(call, may_retract=may_retract)
+    made = plain_accumulator(call, may_retract=may_retract, is_over=is_over)
     return Distinct(made) if counts_distinct(call) else made
 
 
@@ -130,7 +132,9 @@ def counts_distinct(call: AggregateCall) -> bool:
     return bool(call.is_distinct) and call.function not in ("MIN", "MAX")
 
 
-def plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
+def plain_accumulator(
+    call: AggregateCall, *, may_retract: bool, is_over: bool = False
+) -> Accumulator:
     """Return the accumulator of a call as if all arguments differed; see `accumulator`."""
     name, kind = call.function, call.type
     if not isinstance(name, str):
@@ -152,7 +156,8 @@ def plain_accumulator(call: AggregateCall, *, may_retract: bool) -> Accumulator:
             is_max = name == "MAX"
             return RetractableExtreme(is_max) if may_retract else Extreme(is_max)
         case "STDDEV_POP" | "STDDEV_SAMP" | "VAR_POP" | "VAR_SAMP":
-            return Variance(
+            variance = SteppedVariance if is_over and is_integer(kind) else Variance
+            return variance(
                 kind, is_sample=name.endswith("SAMP"), is_root=name.startswith("STDDEV")
             )
         case "SINGLE_VALUE":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import datetime
 import decimal
-import fractions
 import itertools
 import json
 import math
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 
     from penstock.table.types import DataType
 
-_CONTEXT: Final = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
+CONTEXT: Final = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
+"""Digits enough for sums and squares of DECIMAL."""
 
 
 class Accumulator:
@@ -103,7 +103,7 @@ class Sum(Accumulator):
         """Subtract a value."""
         value = values[0]
         # The minus of Python would round a DECIMAL to the 28 digits of the default context.
-        negative = _CONTEXT.minus(value) if self._is_decimal else -value
+        negative = CONTEXT.minus(value) if self._is_decimal else -value
         return self._sum(accumulator[0], negative), accumulator[1] - 1
 
     def merge(self, accumulator: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
@@ -114,7 +114,7 @@ class Sum(Accumulator):
         if self._bound is not None:
             return (one + other + self._bound) % (2 * self._bound) - self._bound
         if self._is_decimal:
-            return _CONTEXT.add(decimal.Decimal(one), decimal.Decimal(other))
+            return CONTEXT.add(decimal.Decimal(one), decimal.Decimal(other))
         return one + other
 
     def result(self, accumulator: tuple[Any, int]) -> Any:
@@ -141,7 +141,7 @@ class Average(Sum):
             return abs(total) // count * (1 if total >= 0 else -1)
         if self._is_decimal:
             # Arrow silently converts some numbers with more digits to others.
-            return fitting_decimal(_CONTEXT.divide(decimal.Decimal(total), count), self._type)
+            return fitting_decimal(CONTEXT.divide(decimal.Decimal(total), count), self._type)
         return total / count
 
 
@@ -332,63 +332,6 @@ class Percentile(Accumulator):
         if below == above:
             return below
         return (low + 1 - position) * below + (position - low) * above
-
-
-class Variance(Accumulator):
-    """Variance and standard deviation, of the population or of a sample."""
-
-    def __init__(self, data_type: DataType, *, is_sample: bool, is_root: bool) -> None:
-        """Create the accumulator for a result type."""
-        self._type = data_type
-        self._is_sample = is_sample
-        self._is_root = is_root
-
-    def create(self) -> list[Any]:
-        """Return empty sums."""
-        return [0, 0, 0]
-
-    def add(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Add a value and its square."""
-        value, (count, total, squares) = values[0], accumulator
-        if isinstance(value, decimal.Decimal):
-            # The default context would round the squares to 28 digits.
-            add, square = _CONTEXT.add, _CONTEXT.multiply(value, value)
-            return [count + 1, add(total, value), add(squares, square)]
-        return [count + 1, total + value, squares + value * value]
-
-    def retract(self, accumulator: list[Any], *values: Any) -> list[Any]:
-        """Subtract a value and its square."""
-        value, (count, total, squares) = values[0], accumulator
-        if isinstance(value, decimal.Decimal):
-            subtract, square = _CONTEXT.subtract, _CONTEXT.multiply(value, value)
-            return [count - 1, subtract(total, value), subtract(squares, square)]
-        return [count - 1, total - value, squares - value * value]
-
-    def merge(self, accumulator: list[Any], other: list[Any]) -> list[Any]:
-        """Return the sums of both."""
-        with decimal.localcontext(_CONTEXT):
-            return [a + b for a, b in zip(accumulator, other, strict=True)]
-
-    def result(self, accumulator: list[Any]) -> Any:
-        """Return the result; None if there are too few rows."""
-        count, total, squares = accumulator
-        divisor = count - 1 if self._is_sample else count
-        if divisor <= 0:
-            return None
-        if isinstance(total, float):
-            variance = (squares - total * total / count) / divisor
-        else:
-            # Exactly: the difference of large sums would lose the digits that matter.
-            total = fractions.Fraction(total)
-            variance = float((fractions.Fraction(squares) - total * total / count) / divisor)
-        variance = max(variance, 0.0)
-        value = math.sqrt(variance) if self._is_root else variance
-        if rules.is_integer(self._type):
-            return int(value)
-        return decimal.Decimal(repr(value)) if self._is_decimal() else value
-
-    def _is_decimal(self) -> bool:
-        return isinstance(self._type, types.DecimalType)
 
 
 class FirstOrLast(Accumulator):

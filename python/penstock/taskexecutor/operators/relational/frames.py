@@ -37,7 +37,7 @@ class Frames:
         self._accumulators = [
             None
             if call.function in (*_RANKS, "LAG", "LEAD")
-            else accumulator(call, may_retract=False)
+            else accumulator(call, may_retract=False, is_over=True)
             for call in calls
         ]
 
