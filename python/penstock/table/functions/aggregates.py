@@ -46,9 +46,9 @@ def _first(arguments: list[Expression]) -> DataType:
 
 
 def _plain_first(arguments: list[Expression]) -> DataType:
-    from penstock.table.plan.schema import without_time
+    from penstock.table.plan.schema import materialized
 
-    return without_time(arguments[0].type).nullable()
+    return materialized(arguments[0].type).nullable()
 
 
 def _json_text(_: list[Expression]) -> DataType:

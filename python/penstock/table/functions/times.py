@@ -19,7 +19,7 @@ from penstock.table.functions.registry import (
     rowwise,
 )
 from penstock.table.plan.expressions import Call, Expression
-from penstock.table.plan.schema import without_time
+from penstock.table.plan.schema import materialized, without_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def time_arithmetic(operator: str, left: Expression, right: Expression) -> Expre
     if operator == "+" and _is_interval(one) and rules.is_temporal(other):
         left, right, one, other = right, left, other, one
     if operator in ("+", "-") and rules.is_temporal(one) and _is_interval(other):
-        kind = without_time(one).with_nullability(nullable)
+        kind = materialized(one).with_nullability(nullable)
         name = "TIME +" if operator == "+" else "TIME -"
         return Call(kind, name, (left, right))
     if operator in ("+", "-") and type(one) is type(other) and _is_interval(one):
@@ -423,7 +423,7 @@ def _rounding_kernel(function: Callable[[Any, str], Any]) -> Any:
 
 
 def _same(arguments: list[Expression], _: tuple[Any, ...]) -> DataType:
-    return without_time(arguments[0].type)
+    return materialized(arguments[0].type)
 
 
 define("FLOOR TO", "time", _same, _rounding_kernel(_floor))

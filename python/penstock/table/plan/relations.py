@@ -12,7 +12,7 @@ from penstock.table.functions.logic import cast_to, conjunction
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
 from penstock.table.plan.correlation import with_outer
-from penstock.table.plan.schema import Field, Schema, without_time
+from penstock.table.plan.schema import Field, Schema, materialized
 from penstock.table.plan.windows import window_columns
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def table_aggregated(
     places = dict(zip([*keys, *call.children], positions, strict=True))
     moved = _over_columns(call, places, wide.schema)
     key_positions = tuple(places[key] for key in keys)
-    kinds = [*(without_time(key.type) for key in keys), *(r.nullable() for r in results)]
+    kinds = [*(materialized(key.type) for key in keys), *(r.nullable() for r in results)]
     fields = tuple(Field(name, t) for name, t in zip(names, kinds, strict=True))
     return n.TableAggregate(Schema(fields), wide, key_positions, moved)
 
@@ -262,7 +262,7 @@ def _group(input: Node, keys: tuple[int, ...], calls: tuple[e.AggregateCall, ...
 
 
 def _key_field(field: Field) -> Field:
-    return Field(field.name, without_time(field.type))
+    return field.plain()
 
 
 def _grouping_sets(

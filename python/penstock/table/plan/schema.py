@@ -39,8 +39,8 @@ class Field:
         return is_time_attribute(self.type)
 
     def plain(self) -> Field:
-        """Return the column without its time attribute."""
-        return Field(self.name, without_time(self.type)) if self.is_time else self
+        """Return the column as an ordinary timestamp, if it is a time attribute."""
+        return Field(self.name, materialized(self.type)) if self.is_time else self
 
 
 def is_time_attribute(data_type: DataType) -> bool:
@@ -52,6 +52,12 @@ def without_time(data_type: DataType) -> DataType:
     """Return a type without its time attribute."""
     typed: Any = data_type
     return typed.with_time_attribute(None) if hasattr(typed, "with_time_attribute") else data_type
+
+
+def materialized(data_type: DataType) -> DataType:
+    """Return a type without its time attribute, which DESCRIBE still shows."""
+    typed: Any = data_type
+    return typed.materialized() if hasattr(typed, "materialized") else data_type
 
 
 @dataclass(frozen=True)

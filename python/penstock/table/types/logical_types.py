@@ -308,6 +308,7 @@ class _TimestampType(_PrecisionType):
     ) -> None:
         super().__init__(precision, nullable)
         self.time_attribute = time_attribute
+        self._shown_attribute = time_attribute
 
     @property
     def is_rowtime(self) -> bool:
@@ -321,15 +322,27 @@ class _TimestampType(_PrecisionType):
 
     def with_time_attribute(self, time_attribute: TimeAttribute | None) -> Self:
         """Return this type with a time attribute, or for None without one."""
-        if time_attribute is self.time_attribute:
+        if time_attribute is self.time_attribute and time_attribute is self._shown_attribute:
             return self
         other = self._copy()
-        other.time_attribute = time_attribute
+        other.time_attribute = other._shown_attribute = time_attribute
+        return other
+
+    def materialized(self) -> Self:
+        """Return this type without a time attribute, which DESCRIBE still shows.
+
+        Flink shows the attribute of a column behind a join, a group or a window, where the column
+        is an ordinary timestamp.
+        """
+        if self.time_attribute is None:
+            return self
+        other = self._copy()
+        other.time_attribute = None
         return other
 
     def describe(self) -> str:
-        """Return the spelling with the time attribute, for DESCRIBE."""
-        mark = "" if self.time_attribute is None else f" *{self.time_attribute.value}*"
+        """Return the spelling with the time attribute that the column has or had, for DESCRIBE."""
+        mark = "" if self._shown_attribute is None else f" *{self._shown_attribute.value}*"
         return f"{self}{mark}"
 
 
