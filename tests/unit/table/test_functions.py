@@ -20,9 +20,9 @@ from penstock.table.functions.accumulators import (
     Distinct,
     RetractableExtreme,
     Sum,
-    Variance,
 )
 from penstock.table.functions.evaluation import Evaluator, Session, fold
+from penstock.table.functions.variances import Variance
 from penstock.table.plan import expressions as e
 from penstock.table.plan.binder import Binder
 from penstock.table.plan.context import PlanningContext
