@@ -37,9 +37,10 @@ class PythonAggregate(Accumulator):
 
     skips_null = False
 
-    def __init__(self, function: Any) -> None:
-        """Wrap a function object."""
-        self._function = function
+    def __init__(self, wrapper: Any) -> None:
+        """Wrap the wrapper that ``udaf`` created."""
+        self._wrapper = wrapper
+        self._function = wrapper.function
 
     def create(self) -> Any:
         """Return the function's empty accumulator."""
@@ -62,7 +63,9 @@ class PythonAggregate(Accumulator):
 
     def result(self, accumulator: Any) -> Any:
         """Return the function's value."""
-        return self._function.get_value(accumulator)
+        value = self._function.get_value(accumulator)
+        self._wrapper.check(value, self._wrapper.result_type)
+        return value
 
 
 class PandasAggregate(Accumulator):
@@ -106,8 +109,11 @@ class PandasAggregate(Accumulator):
         if hasattr(function, "create_accumulator"):
             made = function.create_accumulator()
             function.accumulate(made, *columns)
-            return function.get_value(made)
-        return function(*columns)
+            value = function.get_value(made)
+        else:
+            value = function(*columns)
+        self._wrapper.check(value, self._wrapper.result_type)
+        return value
 
 
 def accumulator(call: AggregateCall, *, may_retract: bool, is_over: bool = False) -> Accumulator:
@@ -140,7 +146,7 @@ def plain_accumulator(
     if not isinstance(name, str):
         if name.func_type == "pandas":
             return PandasAggregate(name, call.arguments)
-        return PythonAggregate(name.function)
+        return PythonAggregate(name)
     match name:
         case "COUNT" | "APPROX_COUNT_DISTINCT":
             return Count()

@@ -99,6 +99,18 @@ class UserDefinedFunctionWrapper:
 
         return call(self, *args)
 
+    def check(self, result: object, kind: DataType) -> None:
+        """Check that a result is not None if its type is NOT NULL.
+
+        Raises:
+            TypeError: It is None.
+        """
+        if result is None and not kind.is_nullable:
+            raise TypeError(
+                f"the function {self.name} returned None, but its result has the type {kind}: "
+                "return a value, or declare a type that may be NULL"
+            )
+
     def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
         """Name the columns of the results, for ``map``, ``flat_map`` and ``aggregate``."""
         self.alias_names = alias_names

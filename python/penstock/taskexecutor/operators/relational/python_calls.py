@@ -76,7 +76,17 @@ class PythonCalls:
                 wrapper.function.close()
 
     def call(self, expression: PythonCall, arguments: list[object], rows: int) -> pa.Array:
-        """Return the results of a call for columns of arguments."""
+        """Return the results of a call for columns of arguments.
+
+        Raises:
+            TypeError: A result is None, although its type is NOT NULL.
+        """
+        found = self._results(expression, arguments, rows)
+        if found.null_count:
+            expression.function.check(None, expression.type)
+        return found
+
+    def _results(self, expression: PythonCall, arguments: list[object], rows: int) -> pa.Array:
         wrapper = expression.function
         kinds = [a.type for a in expression.arguments]
         if wrapper.func_type == "pandas":

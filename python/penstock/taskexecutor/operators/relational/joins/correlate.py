@@ -172,4 +172,6 @@ class CorrelateOperator(RelationalOperator):
                     f"the table function {self.function.name} returned {repr_in_time(item)}, which "
                     f"has {len(rows[-1])} values instead of {number}"
                 )
+            for value, field in zip(rows[-1], self.function.result_row, strict=True):
+                self.function.check(value, field.data_type)
         return rows
