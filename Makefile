@@ -15,7 +15,7 @@ SELECTED = $(if $(filter all,$(TESTS)),,-m 'not slow')
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-yarn test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-patterns bench-word-count bench-workloads bench-pages wheels tutorial containers chart licenses clean prerequisites
+.PHONY: help build run shake test test-all test-python test-durations test-rust test-pythons test-yarn test-zones proof soak chaos coverage fuzz conformance lint docs figures screenshots fmt develop cython record-pyflink compare-pyflink compare-pyflink-suite bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-sorting bench-connectors bench-recovery bench-workers bench-control-plane bench-dashboard bench-nexmark bench-patterns bench-sql bench-word-count bench-workloads bench-pages wheels tutorial containers chart licenses clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -178,6 +178,9 @@ bench-nexmark: $(STAMP) build/kafka/jars  ## Nexmark beside a Python loop and ot
 bench-patterns: $(STAMP)  ## patterns beside Flink's CEP in Java (FLINK=folder of its jars)
 	$(BIN)/python benchmarks/patterns.py $(if $(FLINK),--flink $(FLINK))
 	$(BIN)/python benchmarks/pattern_memory.py $(if $(FLINK),--flink $(FLINK))
+
+bench-sql: $(STAMP)  ## costs of SQL besides the rates of Nexmark, beside PyFlink if it is installed
+	$(BIN)/python benchmarks/sql.py
 
 bench-word-count: $(STAMP)  ## word count on Spark and locally, beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/word_count.py
