@@ -7,13 +7,13 @@ process is its parent.
 import contextlib
 import gc
 import os
+import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from support.patience import PATIENCE_S
 
@@ -71,15 +71,20 @@ def _processes() -> dict[int, str]:
     mark = f"{MARK}={os.getpid()}".encode()
     shared = {os.getpid()}.union(*(pids() for pids in SHARED))
     found = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit() or int(folder.name) in shared:
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) in shared:
             continue
         # It may end meanwhile, or belong to another user; an ended process has no environment.
         with contextlib.suppress(OSError):
-            if mark in (folder / "environ").read_bytes().split(b"\0"):
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                found[int(folder.name)] = command[:200]
+            if mark in _read(f"/proc/{name}/environ").split(b"\0"):
+                command = _read(f"/proc/{name}/cmdline").replace(b"\0", b" ").decode()
+                found[int(name)] = command[:200]
     return found
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def _ancestors(pid: int) -> set[int]:
@@ -94,9 +99,23 @@ def _ancestors(pid: int) -> set[int]:
     return found
 
 
+def _descriptors() -> Iterator[tuple[int, str]]:
+    """Yield the open descriptors of this process with what each stands for."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            yield int(descriptor.name), str(descriptor.readlink())
+
+
 def _ports() -> list[str]:
-    connections = psutil.Process().net_connections("inet")
-    return [f"port {one.laddr.port}" for one in connections if one.status == psutil.CONN_LISTEN]
+    # The kernel's table of connections has hundreds of closed ones, which take long to read.
+    found = []
+    for descriptor, target in _descriptors():
+        if target.startswith("socket:"):
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as one:
+                of_internet = one.family in (socket.AF_INET, socket.AF_INET6)
+                if of_internet and one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    found.append(f"port {one.getsockname()[1]}")
+    return found
 
 
 def _files() -> list[str]:
@@ -109,13 +128,11 @@ def _files() -> list[str]:
 
 
 def _shared_memory() -> list[str]:
-    found = []
-    for descriptor in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            target = str(descriptor.readlink())
-            if target.startswith(("/memfd:", "/dev/shm/")):
-                found.append(f"shared memory {descriptor.name}: {target}")
-    return found
+    return [
+        f"shared memory {descriptor}: {target}"
+        for descriptor, target in _descriptors()
+        if target.startswith(("/memfd:", "/dev/shm/"))
+    ]
 
 
 def _spark_jobs() -> list[str]:
