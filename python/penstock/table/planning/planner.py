@@ -135,7 +135,7 @@ class Planner:
         if self.is_streaming:
             return schema
         columns = [
-            c.copy(without_time(c.data_type)) if getattr(c.data_type, "is_rowtime", False) else c
+            c.copy(without_time(c.data_type)) if getattr(c.data_type, "shows_rowtime", False) else c
             for c in schema.columns
         ]
         return ResolvedSchema(columns, schema.watermark_specs, schema.primary_key)

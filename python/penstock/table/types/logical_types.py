@@ -320,6 +320,11 @@ class _TimestampType(_PrecisionType):
         """Return whether this is the type of a processing-time attribute."""
         return self.time_attribute is TimeAttribute.PROCTIME
 
+    @property
+    def shows_rowtime(self) -> bool:
+        """True if DESCRIBE shows that the column is or was the event time of its rows."""
+        return self._shown_attribute is TimeAttribute.ROWTIME
+
     def with_time_attribute(self, time_attribute: TimeAttribute | None) -> Self:
         """Return this type with a time attribute, or for None without one."""
         if time_attribute is self.time_attribute and time_attribute is self._shown_attribute:
