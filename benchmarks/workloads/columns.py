@@ -1,7 +1,7 @@
 """The workloads W1 to W4 in columns: expressions, functions of batches and named aggregates.
 
 `all_workloads.py` runs it as the engine ``columns``, and as ``last-values`` with one result for
-each key and batch instead of a running one.  The numbers are a table in memory; the text is read
+each key and batch instead of a running one.  The numbers are read from Parquet; the text is read
 line by line.
 """
 
@@ -10,6 +10,7 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import penstock.aggregates as agg
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +19,10 @@ from penstock.common.time import Duration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import DiscardingSink
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.expressions import as_tuple, field
+from pyarrow import parquet
 
 BENCH = json.loads(os.environ["BENCH"])
 LONG = Types.LONG()
@@ -54,8 +57,17 @@ class Words(FirstRecord):
 
 
 def numbers(env):
-    table = pa.table({"number": pa.array(range(BENCH["n"]), pa.int64())})
-    return env.from_arrow(table).map_batches(FirstRecord(), Types.ROW_NAMED(["number"], [LONG]))
+    """Return the numbers, read from Parquet files that are written before the job starts."""
+    row = Types.ROW_NAMED(["number"], [LONG])
+    table = pa.table({"number": np.arange(BENCH["n"], dtype=np.int64)})
+    half = len(table) // 2
+    Path("numbers").mkdir()
+    for number, part in enumerate((table[:half], table[half:])):
+        parquet.write_table(part, f"numbers/{number}.parquet", compression="snappy")
+    columns = ParquetColumnarRowInputFormat(row)
+    source = FileSource.for_bulk_file_format(columns, str(Path("numbers").resolve())).build()
+    read = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    return read.map_batches(FirstRecord(), row)
 
 
 def word_count(env):

@@ -322,7 +322,7 @@ class _TimestampType(_PrecisionType):
 
     @property
     def shows_rowtime(self) -> bool:
-        """True if DESCRIBE shows that the column is or was the event time of its rows."""
+        """Return whether DESCRIBE shows that the column is or was the event time of its rows."""
         return self._shown_attribute is TimeAttribute.ROWTIME
 
     def with_time_attribute(self, time_attribute: TimeAttribute | None) -> Self:
