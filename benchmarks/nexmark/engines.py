@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import datetime
 import json
 import os
-import re
 import resource
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,17 +140,11 @@ class Flink(Sql):
         return [self._python, program, query, str(folder), str(flink_jars(self._form))]
 
 
-class _ExactDecimals(_WritesRows):
-    """An engine that multiplies prices as decimals: fractions are compared to three digits."""
+class Clink(_WritesRows):
+    """clink, a native streaming engine with SQL.
 
-    def difference(
-        self, query: str, rows: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]
-    ) -> str | None:
-        return difference(query, map(_rounded, rows), list(map(_rounded, expected)))
-
-
-class Clink(_ExactDecimals):
-    """clink, a native streaming engine with SQL."""
+    It multiplies prices as decimals: fractions are compared to three digits.
+    """
 
     def __init__(self, python: str) -> None:
         """Describe it.
@@ -170,51 +160,10 @@ class Clink(_ExactDecimals):
         lower_case = clink_sql.lower_case(folder)
         return [self._python, str(PROGRAMS / "clink_sql.py"), query, str(lower_case)]
 
-
-class Dbsp(_ExactDecimals):
-    """DBSP, an incremental engine in Rust, with one worker."""
-
-    option = ()
-
-    def __init__(self, program: str) -> None:
-        """Describe it.
-
-        Args:
-            program: The program that `benchmarks/peers/dbsp` becomes.
-        """
-        queries = "q0 q1 q2 q3 q5 q8 q17 q18 q19 q20 q22"
-        super().__init__("dbsp", queries.split())
-        self.version = "0.349.0"
-        self._program = program
-
-    def command(self, query: str, folder: Path) -> list[str]:
-        joined_files(folder)
-        return [self._program, query, str(folder), "1"]
-
-    def rows(self, query: str, lines: list[str]) -> Iterator[tuple[Any, ...]]:
-        """Add up the changes, each a weight and a row in Rust's notation."""
-        weights: Counter[tuple[Any, ...]] = Counter()
-        for line in lines:
-            weight, row = line.split(" ", 1)
-            weights[tuple(_flat(ast.literal_eval(re.sub(r"Tup\d+\(", "(", row))))] += int(weight)
-        for row in weights.elements():
-            if query == "q1":
-                auction, bidder, price, *others = row
-                yield (auction, bidder, price / 1000, *others)
-            elif query == "q17":
-                auction, day, count, *others, total = row
-                date = datetime.date(1970, 1, 1) + datetime.timedelta(day)
-                yield (auction, date.isoformat(), count, *others, total / count, total)
-            else:
-                yield row
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _flat(part)
-    else:
-        yield value
+    def difference(
+        self, query: str, rows: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]
+    ) -> str | None:
+        return difference(query, map(_rounded, rows), list(map(_rounded, expected)))
 
 
 def _rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -252,8 +201,6 @@ def available(form: str) -> dict[str, Engine]:
     found["polars"] = Engine("polars", frames.FRAMES, form)
     if clink := harness.python_for("pyclink", "PENSTOCK_BENCH_CLINK"):
         found["clink"] = Clink(clink)
-    if program := os.environ.get("PENSTOCK_BENCH_DBSP"):
-        found["dbsp"] = Dbsp(program)
     if python is not None and has_flink:
         found["flink"] = Flink(python, form)
     return found

@@ -10,9 +10,9 @@ first tenth of them, so that the start of a job does not count; the median of th
 Prints a table and, without ``--only``, ``--query`` and ``--smoke``, writes
 ``benchmarks/results/nexmark.json``.
 
-Flink 2.3, clink and DBSP (with one worker) take part if they are here, as ``benchmarks/README.md``
-describes.  With ``--form json`` penstock and DuckDB read lines of JSON; with ``--form kafka``
-penstock and Flink read records of JSON from a broker that this program runs.
+Flink 2.3 and clink take part if they are here, as ``benchmarks/README.md`` describes.  With
+``--form json`` penstock and DuckDB read lines of JSON; with ``--form kafka`` penstock and Flink
+read records of JSON from a broker that this program runs.
 """
 
 from __future__ import annotations
