@@ -17,7 +17,7 @@ from nexmark.results import QUERIES, difference
 from workloads import harness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 LIMIT_S = 600
 PROGRAMS = Path(__file__).parent
@@ -72,21 +72,14 @@ class Engine:
 
 
 class _WritesRows(Engine):
-    """An engine whose program writes the rows of its result to a file."""
-
-    #: What the name of the file follows on the command line.
-    option = ("--rows",)
+    """An engine whose program writes the rows of its result to a file, a JSON list on each line."""
 
     def check(self, query: str, folder: Path) -> str | None:
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
             path = Path(scratch, "rows")
-            _answer([*self.command(query, folder), *self.option, str(path)])
-            rows = list(self.rows(query, path.read_text().splitlines()))
+            _answer([*self.command(query, folder), "--rows", str(path)])
+            rows = [tuple(json.loads(line)) for line in path.read_text().splitlines()]
         return self.difference(query, rows, oracle.Oracle(folder).rows(query))
-
-    def rows(self, query: str, lines: list[str]) -> Iterator[tuple[Any, ...]]:
-        """Read the rows of the result; by default each line is a JSON list."""
-        return (tuple(json.loads(line)) for line in lines)
 
     def difference(
         self, query: str, rows: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]
