@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from penstock.serialization.key_types import key_type_of
 from penstock.taskexecutor.operators.relational.joins.column_sides import taken_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from penstock.aggregates.named import KeyFields
     from penstock.columns.array_types import Integers
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
     from penstock.taskexecutor.state.heap import StateTable
+
+#: The number of records that become columns at once.
+_ROWS_AT_ONCE: Final = 1 << 14
 
 
 def parts_of_keys(
@@ -57,3 +60,15 @@ def records_of_blocks(table: StateTable, declared: TypeInformation) -> Iterator[
     """Take the records of a side out of the blocks in keyed state."""
     for data in taken_blocks(table, batch_schema(declared)):
         yield from ColumnBatch(data, declared).handed_over()
+
+
+def portions(lists: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the items of some lists, a limited number at once."""
+    found: list[Any] = []
+    for each in lists:
+        found += each
+        if len(found) >= _ROWS_AT_ONCE:
+            yield found
+            found = []
+    if found:
+        yield found

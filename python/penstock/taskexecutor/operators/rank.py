@@ -25,7 +25,7 @@ from penstock.taskexecutor.operators.process import (
 from penstock.taskexecutor.state.heap import StateTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from penstock.columns.column_batch import ColumnBatch
     from penstock.datastream.state import ValueStateDescriptor
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.operators.ranked_columns import Order, RankedColumns
     from penstock.taskexecutor.state.heap import KeyContext
 
-
-#: The number of stored records that become columns at once.
-_ROWS_AT_ONCE: Final = 1 << 14
 
 #: Columns do not start with a smaller batch.
 _FEWEST_ROWS: Final = 32
@@ -422,8 +419,10 @@ class KeyedRankOperator(RecordRankOperator):
                     for left in (data, *blocks):
                         self.add_to_state(ranked.records_of(left))
                     return False
+        from penstock.taskexecutor.operators.key_blocks import portions
+
         made = ResultBatches(self._declared())
-        for entries in _portions(self.values.values()):
+        for entries in portions(self.values.values()):
             batch = made.of(list(zip(*[record for _, record in entries], strict=True)), 0)
             if batch is None or not ranked.add(batch.data):
                 return False
@@ -464,15 +463,3 @@ class KeyedRankOperator(RecordRankOperator):
             return
         for row, timestamp in found.records():
             self.output.collect(row, timestamp)
-
-
-def _portions(lists: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the items of some lists, a limited number at once."""
-    found: list[Any] = []
-    for each in lists:
-        found += each
-        if len(found) >= _ROWS_AT_ONCE:
-            yield found
-            found = []
-    if found:
-        yield found

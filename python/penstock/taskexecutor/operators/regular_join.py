@@ -16,7 +16,7 @@ from penstock.taskexecutor.operators.two_input import CoProcessOperator, Operato
 from penstock.taskexecutor.state.heap import StateTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
@@ -224,6 +224,7 @@ class RegularJoinOperator(CoProcessOperator):
         if self.columns is None:
             return False
         from penstock.taskexecutor.operators.joined_columns import JoinedColumns
+        from penstock.taskexecutor.operators.key_blocks import portions
 
         lists: list[StateTable] = []
         for name in _LISTS:
@@ -236,7 +237,7 @@ class RegularJoinOperator(CoProcessOperator):
         keys = cast("KeyReader", self.keys[0])
         joined = JoinedColumns(self.context, self.columns, keys, self._blocks())
         for side, table in enumerate(lists):
-            for records in _portions(table.map(None).values()):
+            for records in portions(table.map(None).values()):
                 batch = self._batch(side, [(record, NO_TIMESTAMP) for record in records])
                 if batch is None or not joined.add(side, batch.data):
                     self._give_up()
@@ -285,15 +286,3 @@ class RegularJoinOperator(CoProcessOperator):
         for record in records:
             keyed_state.select_key(keys.read(record))
             self.join.sides[side].add(record)
-
-
-def _portions(lists: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the items of some lists, a limited number at once."""
-    found: list[Any] = []
-    for each in lists:
-        found += each
-        if len(found) >= _ENOUGH_ROWS:
-            yield found
-            found = []
-    if found:
-        yield found
