@@ -10,7 +10,7 @@ from typing import Any
 from penstock.common import Configuration, Types
 from penstock.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
 from penstock.rest.run_files import RunningCluster, running_clusters
-from support.patience import PATIENCE_S
+from support.patience import PATIENCE_S, attempts
 
 
 class UntilMarked(SourceFunction):
@@ -97,13 +97,12 @@ class Client:
 
     def until(self, path: str, holds: Any) -> Any:
         """Repeat a request until its answer satisfies a condition."""
-        deadline_s = time.monotonic() + PATIENCE_S
-        while True:
+        found = None
+        for _ in attempts():
             found = self.get(path)
             if holds(found):
                 return found
-            assert time.monotonic() < deadline_s, (path, found)
-            time.sleep(0.02)
+        raise AssertionError((path, found))
 
 
 def _content(answer: Any) -> Any:
