@@ -82,7 +82,7 @@ def looked_up(env, function, numbers=(1, 2, 3, 4)):
 
 
 @pytest.mark.parametrize("options", [by_jdbc, by_sqlalchemy])
-def test_rows_join_elements(database, options, runtime):
+def test_rows_join_elements(database, options):
     found = looked_up(environment(), lookup(options(database.url)))
     assert found == [(1, "one"), (2, "two"), (3, "three")]
 
@@ -283,7 +283,7 @@ def test_as_many_values_as_marks():
         (lambda number: (number,), lambda number, rows: None, "result"),
     ],
 )
-def test_functions_that_return_no_list_are_named(parameters, result, name, runtime):
+def test_functions_that_return_no_list_are_named(parameters, result, name):
     function = JdbcLookup("SELECT 1 WHERE 1 = ?", parameters, result, SQLITE)
     with pytest.raises(InvalidProgramError, match=f"the function {name} must return a list"):
         looked_up(environment(), function, [1])

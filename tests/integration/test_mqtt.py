@@ -190,7 +190,7 @@ def taken(stream, count):
     raise AssertionError(found)
 
 
-def test_messages_become_records(broker, publisher, runtime):
+def test_messages_become_records(broker, publisher):
     session(broker)
     publisher.publish("open/a", [str(n) for n in range(200)])
     source = MqttSource(broker.url, ["open/#"], "job")
@@ -301,7 +301,7 @@ def test_a_broker_keeps_messages_for_as_long_as_is_said(broker, publisher, setti
     assert sorted(taken(stream_of(environment(), source), len(expected))) == expected
 
 
-def test_messages_travel_by_tls(tmp_path, runtime):
+def test_messages_travel_by_tls(tmp_path):
     certificate = own_certificate(tmp_path / "certificate.pem")
     broker = Mosquitto(tmp_path, certificate)
     try:
@@ -343,7 +343,7 @@ def test_a_writer_that_is_closed_leaves_no_socket(broker):
     assert not own & sockets()
 
 
-def test_sinks_choose_topics_and_retain(broker, runtime):
+def test_sinks_choose_topics_and_retain(broker):
     env = environment()
     stream = env.from_collection([f"t{n % 3} {n}" for n in range(2500)], Types.STRING())
     stream.sink_to(MqttSink(broker.url, lambda text: f"open/{text.split()[0]}", retain=True))
@@ -436,7 +436,7 @@ def test_arguments_that_cannot_be_meant(make, message):
         make()
 
 
-def test_a_file_of_certificates_that_is_none_is_named(tmp_path, runtime):
+def test_a_file_of_certificates_that_is_none_is_named(tmp_path):
     env = environment()
     sink = MqttSink("mqtts://127.0.0.1:1", "a", ca_file=f"{tmp_path}/none")
     env.from_collection(["x"]).sink_to(sink)

@@ -203,7 +203,7 @@ def test_rejected_commands_fail_the_job(server, command, error, expected):
 
 
 @pytest.mark.parametrize("wait", [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait])
-def test_lookups(server, runtime, wait):
+def test_lookups(server, wait):
     server.ask("MSET", "k1", "tea", "k2", "jam")
     env = environment()
     numbers = env.from_collection([1, 2, 3] * 50, Types.INT())

@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from penstock.common import Configuration, Encoder, Row, SimpleStringSchema, Types
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.common import Encoder, Row, SimpleStringSchema, Types
 from penstock.datastream.connectors.delta import DeltaSink
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.http import HttpSink
@@ -32,6 +31,7 @@ from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters
 from penstock.errors import FormatError, SinkError, WrongArgumentError
 from pyiceberg.catalog import load_catalog
+from support.environments import in_process
 
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
 AVRO = '{"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}'
@@ -100,20 +100,9 @@ SINKS = {
 }
 
 
-def environment(runtime, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
-    target = "local" if runtime == "pure" else "in-process"
-    env = StreamExecutionEnvironment.get_execution_environment(
-        Configuration.from_dict({"execution.target": target})
-    )
-    env.set_parallelism(1)
-    return env
-
-
-@pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize("name", SINKS)
-def test_names_what_was_to_be_written(name, runtime, tmp_path, monkeypatch):
-    env = environment(runtime, monkeypatch)
+def test_names_what_was_to_be_written(name, tmp_path):
+    env = in_process()
     make, place = SINKS[name]
     row = {"n": "no number"} if name == "avro" else Row(n="no number")
     rows = env.from_collection([0], Types.LONG()).map(lambda _: row, Types.PICKLED_BYTE_ARRAY())
@@ -125,9 +114,8 @@ def test_names_what_was_to_be_written(name, runtime, tmp_path, monkeypatch):
     assert re.search(f"It was to be written to .*{place}", notes), notes
 
 
-@pytest.mark.parametrize("runtime", ["native", "pure"])
-def test_a_row_without_a_field_names_the_statement(runtime, tmp_path, monkeypatch):
-    env = environment(runtime, monkeypatch)
+def test_a_row_without_a_field_names_the_statement(tmp_path):
+    env = in_process()
     url = f"jdbc:sqlite:{tmp_path}/db"
     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
     rows = env.from_collection([0], Types.LONG()).map(lambda _: Row(m=1))
@@ -148,8 +136,8 @@ def test_a_row_without_a_field_names_the_statement(runtime, tmp_path, monkeypatc
         (("orders", b"", None, None, None, "x"), "partition and timestamp whole numbers"),
     ],
 )
-def test_the_error_of_an_invalid_record_names_the_topic(record, words, monkeypatch):
-    assert words in refusal_of(record, "cannot write to orders of the brokers", monkeypatch)
+def test_the_error_of_an_invalid_record_names_the_topic(record, words):
+    assert words in refusal_of(record, "cannot write to orders of the brokers")
 
 
 @pytest.mark.parametrize(
@@ -159,17 +147,17 @@ def test_the_error_of_an_invalid_record_names_the_topic(record, words, monkeypat
         (None, -5, "the timestamp of a KafkaProducerRecord is 0 or more, or None, got -5"),
     ],
 )
-def test_records_that_java_rejects_are_rejected(partition, timestamp, words, monkeypatch):
+def test_records_that_java_rejects_are_rejected(partition, timestamp, words):
     """The library interprets -1 as any partition, and writes times before 1970."""
     record = ("orders", b"", None, None, partition, timestamp)
-    assert words in refusal_of(record, "cannot write to orders: ", monkeypatch)
+    assert words in refusal_of(record, "cannot write to orders: ")
 
 
 @pytest.mark.parametrize("topic", ["", "a b", "a/b", "x" * 250, None, 5, ["orders"]])
-def test_an_invalid_topic_is_rejected_at_once(topic, monkeypatch):
+def test_an_invalid_topic_is_rejected_at_once(topic):
     """The library would try until the record times out."""
     record = (topic, b"")
-    assert "names of topics" in refusal_of(record, "KafkaSink: a record takes", monkeypatch)
+    assert "names of topics" in refusal_of(record, "KafkaSink: a record takes")
 
 
 @pytest.mark.parametrize("charset", ["UTF-8", "latin-1"])
@@ -180,9 +168,9 @@ def test_an_invalid_topic_is_rejected_at_once(topic, monkeypatch):
         ("\ud800", UnicodeEncodeError, "codec can't encode"),
     ],
 )
-def test_the_error_of_an_invalid_text_names_the_topic(charset, element, error, words, monkeypatch):
+def test_the_error_of_an_invalid_text_names_the_topic(charset, element, error, words):
     """In UTF-8, too, where a function of the interpreter encodes."""
-    env = environment("native", monkeypatch)
+    env = in_process()
     schema = KafkaRecordSerializationSchema.builder().set_topic("orders")
     schema.set_value_serialization_schema(SimpleStringSchema(charset))
     sink = KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1")
@@ -193,8 +181,8 @@ def test_the_error_of_an_invalid_text_names_the_topic(charset, element, error, w
     assert "It was to be written to the topic orders." in raised.value.__notes__
 
 
-def refusal_of(record, begins, monkeypatch):
-    env = environment("native", monkeypatch)
+def refusal_of(record, begins):
+    env = in_process()
     schema = KafkaRecordSerializationSchema.of(lambda _: KafkaProducerRecord(*record))
     sink = KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1").set_record_serializer(schema)
     env.from_collection([0], Types.LONG()).sink_to(sink.build())

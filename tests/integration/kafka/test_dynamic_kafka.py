@@ -4,7 +4,7 @@ import json
 
 import pytest
 from integration.kafka.broker import Topics
-from integration.kafka.test_kafka_source import environment, runtime
+from integration.kafka.test_kafka_source import environment
 from penstock.common import SimpleStringSchema, Types, WatermarkStrategy
 from penstock.datastream.connectors.dynamic_kafka import (
     ClusterMetadata,
@@ -26,8 +26,6 @@ from support.gates import GATES, Gate, Gated, stopped
 from support.source_scenarios import once_after_a_failure, once_at_another_parallelism
 
 pytestmark = pytest.mark.kafka
-
-__all__ = ["runtime"]
 
 
 class FromFile(KafkaMetadataService):
@@ -78,7 +76,7 @@ def elements(source, env):
         return sorted(found, key=int)
 
 
-def test_topics_of_one_cluster_to_their_end(broker, topics, runtime):
+def test_topics_of_one_cluster_to_their_end(broker, topics):
     one, other = topics.create(partitions=2), topics.create()
     topics.write(one, [{"value": str(n), "partition": n % 2} for n in range(100)])
     topics.write(other, [str(n) for n in range(100, 150)])

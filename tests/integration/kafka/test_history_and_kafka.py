@@ -1,7 +1,7 @@
 """HybridSource: files, or another topic, and then a topic of a real broker."""
 
 import pytest
-from integration.kafka.test_kafka_source import environment, runtime
+from integration.kafka.test_kafka_source import environment
 from penstock.common import SimpleStringSchema, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.connectors.discard import DiscardingSink
@@ -13,8 +13,6 @@ from support.environments import in_process
 from support.gates import GATES, Gate, Gated, stopped
 
 pytestmark = pytest.mark.kafka
-
-__all__ = ["runtime"]
 
 
 def topic_source(topics, name, *, bounded):
@@ -41,7 +39,7 @@ def write_lines(folder, numbers, files=3):
         (folder / str(file)).write_text("".join(f"{n}\n" for n in numbers[file::files]))
 
 
-def test_files_and_then_two_topics(topics, tmp_path, runtime):
+def test_files_and_then_two_topics(topics, tmp_path):
     """In this order, with any reader: an enumerated source follows the parts before it."""
     write_lines(tmp_path / "history", range(1000))
     names = [topics.create(partitions=3), topics.create(partitions=2)]

@@ -236,7 +236,7 @@ def test_a_mistake_in_a_deserialization_function_is_no_dead_letter(broker, topic
     assert any("not a decoding error" in note for note in caught.value.__notes__)
 
 
-def test_records_that_cannot_be_deserialized_are_dead_letters(broker, topics, runtime):
+def test_records_that_cannot_be_deserialized_are_dead_letters(broker, topics):
     topic = topics.create()
     rest = {"key": b"k", "timestamp": 5, "headers": [("h", b"v")]}
     topics.write(topic, [b'{"a":1}', {"value": b'{"a":"x"}', **rest}, b'{"a":2}'])
@@ -269,7 +269,7 @@ class TimeInText(TimestampAssigner):
 
 
 @pytest.mark.parametrize("assigns", [False, True])
-def test_watermarks_of_each_partition(broker, topics, runtime, assigns):
+def test_watermarks_of_each_partition(broker, topics, assigns):
     """One partition is far ahead of the other: nothing of the slower one is late."""
     topic = topics.create(partitions=2)
     fast = [{"value": str(t), "timestamp": t, "partition": 0} for t in range(10_000, 70_000, 10)]
@@ -291,7 +291,7 @@ def test_watermarks_of_each_partition(broker, topics, runtime, assigns):
 
 
 @pytest.mark.parametrize("written", [1, 2])
-def test_idleness(broker, topics, runtime, written):
+def test_idleness(broker, topics, written):
     """Neither an empty partition nor a subtask without partitions blocks the windows."""
     topic = topics.create(partitions=2)
     topics.write(
