@@ -3,38 +3,49 @@
 Method: the child closes or drops its copies of the objects and ends; then the parent uses its own.
 """
 
+import faulthandler
 import gc
 import os
+import signal
+import tempfile
+import traceback
 import warnings
 
 import pytest
-from support.patience import eventually
+from penstock.errors import CancelTaskError
+from support.patience import PATIENCE_S, eventually
 
-from contract.plane import TOKEN, Reading, Writing, partition_id
+from contract.plane import Background, Reading, Writing, partition_id
 
 
 def in_a_child(act):
     """Call ``act`` in a forked child, which must end without an exception."""
-    with warnings.catch_warnings():
-        # Python warns of forks beside threads, which are the subject here.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        status = 1
+    with tempfile.TemporaryFile("w+") as report:
+        with warnings.catch_warnings():
+            # Python warns of forks beside threads, which are the subject here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                # A child that hangs shows where, and ends.
+                faulthandler.dump_traceback_later(PATIENCE_S, exit=True, file=report)
+                act()
+                gc.collect()
+                status = 0
+            except BaseException:
+                traceback.print_exc(file=report)
+                report.flush()
+            finally:
+                os._exit(status)
         try:
-            act()
-            gc.collect()
-            status = 0
-        finally:
-            os._exit(status)
-    ended = []
-
-    def has_ended():
-        ended[:] = os.waitpid(child, os.WNOHANG)
-        return ended[0] == child
-
-    eventually(has_ended, "the child ends")
-    assert ended[1] == 0
+            _, status = os.waitpid(child, 0)
+        except BaseException:  # the limit of a test, or an interrupt
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise
+        report.seek(0)
+        assert status == 0, f"in the child:\n{report.read()}"
 
 
 def test_files_survive_a_child(plane, tmp_path):
@@ -53,12 +64,7 @@ def test_files_survive_a_child(plane, tmp_path):
 
 def test_an_exchange_survives_a_child(plane):
     """Peers learn nothing of a child that closes or drops an environment and its parts."""
-    producer, consumer = (
-        plane.load("NetworkEnvironment")(
-            executor_id=name, token=TOKEN, num_segments=16, segment_size=64
-        )
-        for name in ("producer", "consumer")
-    )
+    producer, consumer = (plane.environment(num_segments=16, segment_size=64) for _ in range(2))
     partition = producer.create_result_partition(partition_id(), 1)
     gate = consumer.create_input_gate([(partition_id(), 0, producer.address)])
     gate.request_partitions()
@@ -70,20 +76,38 @@ def test_an_exchange_survives_a_child(plane):
     def close():
         gate.close()
         partition.release()
-        producer.close()
-        consumer.close()
+        plane.close()
+
+    def drop():
+        held.clear()
+        plane.environments.clear()
 
     in_a_child(close)
-    held |= {"objects": [producer, consumer, partition, gate]}
+    held |= {"objects": [partition, gate]}
     del producer, consumer, partition, gate, close
-    in_a_child(held.clear)
-    producer, consumer, partition, gate = held["objects"]
+    in_a_child(drop)
+    partition, gate = held["objects"]
     held["writing"].write(b"\0after")
     partition.finish()
     assert held["reading"].to_end().values[0] == [b"\0before", b"\0after"]
     gate.close()
-    producer.close()
-    consumer.close()
+
+
+def test_a_child_waits_for_no_thread_of_its_parent(plane):
+    """A writer that waits for a buffer within a record locks its partition meanwhile."""
+    producer = plane.environment(num_segments=4, segment_size=64)
+    partition = producer.create_result_partition(partition_id(), 1)
+    writer = Background(lambda: plane.writing(partition).write(bytes(1024)))
+    eventually(lambda: not partition.is_available(), "the writer has all buffers")
+
+    def close():
+        partition.release()
+        producer.close()
+
+    in_a_child(close)
+    partition.release()
+    with pytest.raises(CancelTaskError):
+        writer.result()
 
 
 def test_a_dropped_manager_is_closed(plane, tmp_path):

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 use penstock_network::framing::FramingLimits;
 use penstock_network::{Error, InputGate, RecordReader, ResultPartition};
 
+use crate::home::Home;
+
 /// `PsPartition`: a partition, shared with the Python object that owns the capsule.
 #[derive(Clone, Debug)]
 pub(crate) struct PartitionHandle {
@@ -17,8 +19,8 @@ pub(crate) struct GateHandle {
     pub(crate) gate: InputGate,
     limits: FramingLimits,
     /// None until the first read.  Only the task's thread reads; the lock turns a second reader
-    /// into an error instead of undefined behaviour.
-    reader: Mutex<Option<RecordReader>>,
+    /// into an error instead of undefined behaviour.  The buffer that was read last returns with it.
+    reader: Home<Mutex<Option<RecordReader>>>,
 }
 
 impl GateHandle {
@@ -26,7 +28,7 @@ impl GateHandle {
         Self {
             gate,
             limits,
-            reader: Mutex::new(None),
+            reader: Home::new(Mutex::new(None)),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Objects with threads, sockets or files, which belong to the process that made them.
 //!
 //! A forked child has a copy of such an object, without its threads.  If the child closed or dropped
-//! the copy, it would wait for threads that it does not have, write to sockets of its parent, and
-//! remove its parent's files.
+//! the copy, it would wait for threads that it does not have, or for locks that they held, write to
+//! sockets of its parent, and remove its parent's files.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -25,13 +25,6 @@ impl<T> Home<T> {
     /// Returns whether this process is not the one that made the value.
     pub(crate) fn is_left(&self) -> bool {
         std::process::id() != self.process
-    }
-
-    /// Returns the value, or None in a forked child.
-    pub(crate) fn into_own(self) -> Option<T> {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not dropped, and not used afterwards.
-        (!this.is_left()).then(|| unsafe { ManuallyDrop::take(&mut this.value) })
     }
 }
 

@@ -29,6 +29,7 @@ from penstock.network.pure.gate.local_channel import LocalInputChannel
 from penstock.network.pure.gate.remote_channel import RemoteInputChannel
 from penstock.network.pure.gate.single_input_gate import SingleInputGate
 from penstock.network.pure.gate.union import UnionInputGate
+from penstock.network.pure.home import OfOneProcess
 from penstock.network.pure.memory.debloat import DebloatOptions, GateDebloating
 from penstock.network.pure.memory.network_buffer_pool import UNBOUNDED, NetworkBufferPool
 from penstock.network.pure.partition.blocking import (
@@ -45,7 +46,6 @@ from penstock.network.pure.transport.event_loop import EventLoop
 from penstock.network.pure.transport.server import TransportServer
 from penstock.network.pure.transport.tls import TlsContexts
 from penstock.network.pure.wire.messages import PARTITION_ID_BYTES
-from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ _PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED", "BLOCKING")
 ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
 
 
-class NetworkEnvironment(Uncopied):
+class NetworkEnvironment(OfOneProcess):
     """Pool, partitions, gates, port and connections; one per TaskExecutor.
 
     It belongs to the process that creates it; in a forked child, ``close`` does nothing.
@@ -127,6 +127,7 @@ class NetworkEnvironment(Uncopied):
         temp_directories: Sequence[str | PathLike[str]] = (),
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
+        super().__init__()
         text(executor_id)
         exact_bytes(token)
         text(bind_host)
@@ -423,7 +424,12 @@ class NetworkEnvironment(Uncopied):
     # -- end ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close gates, partitions, connections and threads; a second call does nothing."""
+        """Close gates, partitions, connections and threads; a second call does nothing.
+
+        In a forked child, nothing happens.
+        """
+        if self._is_left:
+            return
         with self._lock:
             if self._closed:
                 return

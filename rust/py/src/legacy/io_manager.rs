@@ -118,7 +118,7 @@ impl FileChannelEnumerator {
 #[derive(Debug)]
 pub(crate) struct IOManager {
     /// None once it is closed.
-    manager: Mutex<Option<Home<memory::IoManager>>>,
+    manager: Home<Mutex<Option<memory::IoManager>>>,
 }
 
 impl IOManager {
@@ -172,7 +172,7 @@ impl IOManager {
         }
         let manager = py.detach(|| memory::IoManager::new(&temp_directories))?;
         Ok(Self {
-            manager: Mutex::new(Some(Home::new(manager))),
+            manager: Home::new(Mutex::new(Some(manager))),
         })
     }
 
@@ -280,9 +280,11 @@ impl IOManager {
     /// Ends the threads after the queued requests, and removes the directories and their files; does
     /// nothing in a forked child.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.manager.is_left() {
+            return Ok(());
+        }
         let taken = locked(&self.manager).take();
-        let own = taken.and_then(Home::into_own);
-        Ok(py.detach(|| own.map_or(Ok(()), memory::IoManager::close))?)
+        Ok(py.detach(|| taken.map_or(Ok(()), memory::IoManager::close))?)
     }
 }
 

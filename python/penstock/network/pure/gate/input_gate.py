@@ -10,7 +10,7 @@ from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateErr
 from penstock.network.data_type import DataType
 from penstock.network.pure.arguments import amount, exact_bytes, integer, integers, items_of
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES, RecordDeserializer
-from penstock.serialization.pure.uncopied import Uncopied
+from penstock.network.pure.home import OfOneProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ RecordBatch = tuple[int, int, int, list[bytes | memoryview]]
 """Kind, channel, data type, and the records (kind DATA) or the one event (kind EVENT)."""
 
 
-class InputGate(Uncopied):
+class InputGate(OfOneProcess):
     """The reading interface; one task thread reads, any thread may wake or close.
 
     A buffer's bytes are copied once when it is taken, and the buffer returns to its pool at once.
@@ -39,6 +39,7 @@ class InputGate(Uncopied):
         temp_directories: Sequence[str] = (),
         spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
+        super().__init__()
         self.num_channels = num_channels
         self._idle_ns = 0
         """Nanoseconds spent waiting in reads."""
@@ -341,7 +342,12 @@ class InputGate(Uncopied):
             self._lock.notify_all()
 
     def close(self) -> None:
-        """Release all buffers; blocked and later reads raise CancelTaskError."""
+        """Release all buffers; blocked and later reads raise CancelTaskError.
+
+        In a forked child, nothing happens.
+        """
+        if self._is_left:
+            return
         with self._lock:
             if self._closed:
                 return

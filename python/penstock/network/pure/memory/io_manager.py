@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from penstock.errors import ConfigurationError
 from penstock.network.pure.arguments import amount, boolean, items_of
+from penstock.network.pure.home import OfOneProcess
 from penstock.network.pure.memory.file_channel import (
     BlockChannelReader,
     BlockChannelWriter,
@@ -90,18 +91,18 @@ class IOThread:
             request()
 
 
-class _Directory:
+class _Directory(OfOneProcess):
     """A directory and its threads."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path = path
-        self.process_id = os.getpid()
         self.writer = IOThread("penstock-io-writer")
         self.reader = IOThread("penstock-io-reader")
 
     def close(self) -> None:
         """End the threads and remove the files; a forked child has neither."""
-        if os.getpid() != self.process_id:
+        if self._is_left:
             return
         self.writer.stop()
         self.reader.stop()

@@ -16,6 +16,7 @@ from penstock.errors import (
 )
 from penstock.network.data_type import DataType
 from penstock.network.pure.arguments import exact_bytes, integer, integers, items_of, octets, text
+from penstock.network.pure.home import OfOneProcess
 from penstock.network.pure.memory.buffer_builder import BufferBuilder, BufferConsumer
 from penstock.network.pure.partition.blocking import (
     BlockingSubpartition,
@@ -30,7 +31,6 @@ from penstock.network.pure.partition.subpartition import (
 from penstock.network.pure.partition.task_events import TaskEventQueue
 from penstock.network.pure.partition.wait_clock import WaitClock
 from penstock.network.pure.wire.messages import MAX_EVENT_BYTES
-from penstock.serialization.pure.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ BROADCAST = -1
 """The subpartition index that means "all of them"."""
 
 
-class ResultPartition(Uncopied):
+class ResultPartition(OfOneProcess):
     """Buffers of one subtask, one queue per consumer.
 
     One task thread writes; ``fail``, ``release`` and the flusher may run in any thread.
@@ -67,6 +67,7 @@ class ResultPartition(Uncopied):
         stored: StoredOutput | None = None,
         on_release: Callable[[ResultPartition], None] | None = None,
     ) -> None:
+        super().__init__()
         if num_subpartitions < 1:
             raise ValueError(f"a partition of {num_subpartitions} subpartitions")
         if flush_timeout_ms < -1:
@@ -334,7 +335,10 @@ class ResultPartition(Uncopied):
         """Release everything and unregister; a second call does nothing.
 
         A partition that only failed stays registered, so that late readers get the cause.
+        In a forked child, nothing happens.
         """
+        if self._is_left:
+            return
         self._drop_everything()
         if self._on_release is not None:
             self._on_release(self)
