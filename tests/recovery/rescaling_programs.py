@@ -1,11 +1,13 @@
 """A backpressured job that is cancelled, and continues with another parallelism."""
 
-import time
 from collections import Counter
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import JobCancelledError
+from support.patience import eventually
 
 from recovery.programs import KEYS, PAIR, Work, environment
 
@@ -42,19 +44,20 @@ def job(elements, options, parallelism, pause_s, padding):
 
 def cancelled(results, folder):
     """Cancel a job after a few checkpoints; return the last one."""
-    deadline = time.monotonic() + 120
-    while True:
-        found = sorted(
-            Path(folder).glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])
-        )
-        if found and int(found[-1].parent.name[4:]) >= 4:
-            break
-        assert time.monotonic() < deadline, "no checkpoint was complete in time"
-        time.sleep(0.01)
-    results.get_job_client().cancel().result()
-    results.close()
-    found = sorted(Path(folder).glob("*/chk-*/_metadata"), key=lambda path: path.stat().st_mtime)
-    return str(found[-1].parent)
+
+    def is_fourth_complete():
+        numbers = [int(path.parent.name[4:]) for path in folder.glob("*/chk-*/_metadata")]
+        return max(numbers, default=0) >= 4
+
+    with ThreadPoolExecutor(1) as reader, results:
+        # A checkpoint waits for unread results.
+        read = reader.submit(list, results)
+        eventually(is_fourth_complete, "the fourth checkpoint is complete")
+        results.get_job_client().cancel().result()
+        with pytest.raises(JobCancelledError):
+            read.result()  # older checkpoints are deleted by then
+    (found,) = folder.glob("*/chk-*/_metadata")
+    return str(found.parent)
 
 
 def last_counts(results):

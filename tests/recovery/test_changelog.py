@@ -5,6 +5,7 @@ may die.
 """
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,13 +76,14 @@ def retained(folder, options, wanted):
         "execution.checkpointing.num-retained": "3",
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     }
-    with counted(
-        numbers(environment(options), ELEMENTS), slowly=True
-    ).execute_and_collect() as results:
+    stream = counted(numbers(environment(options), ELEMENTS), slowly=True)
+    with ThreadPoolExecutor(1) as reader, stream.execute_and_collect() as results:
+        # A checkpoint waits for unread results.
+        read = reader.submit(list, results)
         eventually(lambda: is_met(folder, wanted), "a checkpoint meets the condition")
         results.get_job_client().cancel().result()
         with pytest.raises(JobCancelledError):
-            list(results)
+            read.result()
     return sorted(
         folder.glob("checkpoints/*/chk-*"), key=lambda path: int(path.name.partition("-")[2])
     )[-1]
@@ -136,9 +138,10 @@ def test_the_owner_of_a_retained_log(tmp_path, backend, claims):
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     }
     newer = "checkpoints/*/chk-*/_metadata"
-    with counted(
-        numbers(environment(from_there), ELEMENTS), slowly=True
-    ).execute_and_collect() as results:
+    stream = counted(numbers(environment(from_there), ELEMENTS), slowly=True)
+    with ThreadPoolExecutor(1) as reader, stream.execute_and_collect() as results:
+        # A checkpoint waits for unread results.
+        read = reader.submit(list, results)
         seen = set()
 
         def are_known():
@@ -149,7 +152,7 @@ def test_the_owner_of_a_retained_log(tmp_path, backend, claims):
         eventually(are_known, "there are three checkpoints")
         results.get_job_client().cancel().result()
         with pytest.raises(JobCancelledError):
-            list(results)
+            read.result()
     new = [p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old]
     latest = max(new, key=lambda p: int(p.name.partition("-")[2]))
     if claims:

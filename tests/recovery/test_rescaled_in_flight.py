@@ -35,11 +35,11 @@ def test_each_record_once(tmp_path, monkeypatch, runtime, before, after):
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "taskmanager.memory.segment-size": "2kb",
     }
-    path = cancelled(job(ELEMENTS, options, before, 0.001, 300), tmp_path)
+    path = cancelled(job(ELEMENTS, options, before, 0.004, 300), tmp_path)
     assert has_in_flight(path), "nothing was in flight"
     options["execution.state-recovery.path"] = path
-    last = last_counts(job(ELEMENTS, options, after, 0.0, 300))
-    assert last == dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
+    with job(ELEMENTS, options, after, 0.0, 300) as results:
+        assert last_counts(results) == dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
 
 
 def has_in_flight(path):
