@@ -12,7 +12,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.aggregates.folds import MERGED_MEAN, Fold, MergedMean, Sum
+from penstock.aggregates.folds import MERGED_COUNT, MERGED_MEAN, Fold, MergedCount, MergedMean
 from penstock.aggregates.named import Call, KeyFields, NamedAggregates
 from penstock.aggregates.windows import why_not_in_columns
 from penstock.common.typeinfo import Types
@@ -63,7 +63,7 @@ class Combination:
             count = len(_accumulator_types(call))
             name: str = call.function
             if name == "count":
-                name, fold = "sum", Sum()
+                name, fold = MERGED_COUNT, MergedCount()
             elif name == "mean":
                 name, fold = MERGED_MEAN, MergedMean()
             calls.append(Call(name, tuple(range(place, place + count))))

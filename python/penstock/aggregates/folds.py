@@ -72,6 +72,15 @@ class Count(Fold):
         return accumulator + other
 
 
+class MergedCount(Count):
+    """The number of records whose counts are added."""
+
+    def add(self, accumulator: int, *values: Any) -> int:
+        """Add a count."""
+        found: int = accumulator + values[0]
+        return found
+
+
 class Sum(Fold):
     """The sum of numbers, in the order of arrival."""
 
@@ -308,7 +317,8 @@ class UserFold(Fold):
         return self.function.get_result(accumulator)
 
 
-#: The name of `MergedMean`, which programs do not use.
+#: The names of `MergedCount` and `MergedMean`, which programs do not use.
+MERGED_COUNT: Final = "merged count"
 MERGED_MEAN: Final = "merged mean"
 
 #: By the names of aggregates.
@@ -325,5 +335,6 @@ FOLDS: Final[dict[str, type[Fold]]] = {
     "count_distinct": CountDistinct,
     "approximate_distinct": ApproximateDistinct,
     "collect": Collect,
+    MERGED_COUNT: MergedCount,
     MERGED_MEAN: MergedMean,
 }

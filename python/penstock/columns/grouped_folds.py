@@ -1,54 +1,33 @@
 """The aggregates of `penstock.aggregates` over the groups of a batch.
 
-A fold takes the accumulators that the groups had before the batch, as Python values, and returns
-those after it; ``running`` also returns the result after each record.  Both equal the results of
-`Fold.add` for one record at a time, including rounding.  If no kernel is as exact, the values are
-folded one by one, but without creating records.
+A fold takes the accumulators that the groups had before the batch, as Python values or as the
+matrix of an `IntegerFold`, and returns those after it in the same form; ``running`` also returns
+the result after each record.  Both equal the results of `Fold.add` for one record at a time,
+including rounding.  If no kernel is as exact, the values are folded one by one, but without
+creating records.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from penstock.aggregates.folds import MERGED_MEAN, CountDistinct
-from penstock.columns.group_kernels import (
-    MOST,
-    NoKernelError,
-    best,
-    best_rows,
-    floats,
-    integer_sums,
-    integers,
-    is_integer,
-    ordered,
-)
+from penstock.aggregates.folds import CountDistinct
+from penstock.columns.group_kernels import NoKernelError, best, best_rows, floats, ordered
+from penstock.columns.integer_folds import INTEGER_FOLDS, running_extremes
+from penstock.columns.taken import Taken
 from penstock.formats.numpy_values import numpy_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from penstock.aggregates.folds import Fold
     from penstock.aggregates.named import Call
+    from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
 
-#: Integers up to this bound are exact as floats.
-_EXACT: Final = 2**53
-
-
-class Taken(NamedTuple):
-    """The values of a batch that an aggregate consumes.
-
-    Attributes:
-        fold: The aggregate over Python values.
-        groups: The groups of the records that count.
-        whole: The groups of all records.
-        columns: The arguments of the records that count, as Arrow arrays without nulls.
-    """
-
-    fold: Fold
-    groups: Groups
-    whole: Groups
-    columns: tuple[Any, ...]
+    #: The accumulators of groups: the matrix of an `IntegerFold`, or a list of Python values.
+    Accumulators: TypeAlias = Integers | list[Any]
 
 
 class GroupedFolds:
@@ -64,45 +43,51 @@ class GroupedFolds:
         self._calls = calls
         self._folds = folds
 
+    def by_aggregate(self, kept: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+        """Return the accumulators of each aggregate, given those of each group."""
+        # `zip` would take each tuple as an argument.
+        return [[each[at] for each in kept] for at in range(len(self._calls))]
+
     def totals(
-        self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
-    ) -> list[tuple[Any, ...]]:
+        self, groups: Groups, columns: Sequence[Any], kept: Sequence[Accumulators]
+    ) -> list[Accumulators]:
         """Return the accumulators of the groups with the records of a batch.
 
         Args:
             groups: The groups of all records.
             columns: The arguments of aggregates, for all records.
-            kept: The accumulators of each group.
+            kept: By aggregate, the accumulators of the groups.
+
+        Returns:
+            By aggregate, accumulators in the same form.
+
+        Raises:
+            NoKernelError: An accumulator does not fit into the matrix of an `IntegerFold`.
         """
-        found = []
-        for at, (name, taken) in enumerate(self.taken(groups, columns)):
-            old = _accumulators(kept, at)
-            try:
-                found.append(_TOTALS.get(name, _one_by_one)(taken, old))
-            except NoKernelError:
-                found.append(_one_by_one(taken, old))
-        return list(zip(*found, strict=True))
+        aggregates = self.taken(groups, columns)
+        return [_total(*each, old) for each, old in zip(aggregates, kept, strict=True)]
 
     def running(
-        self, groups: Groups, columns: Sequence[Any], kept: Sequence[tuple[Any, ...]]
-    ) -> tuple[list[tuple[Any, ...]], list[Any]]:
+        self, groups: Groups, columns: Sequence[Any], kept: Sequence[Accumulators]
+    ) -> tuple[list[Accumulators], list[Any]]:
         """Return the accumulators as `totals`, and the column of each result after each record."""
-        found, results = [], []
-        for at, (name, taken) in enumerate(self.taken(groups, columns)):
-            old = _accumulators(kept, at)
-            try:
-                totals, column = _RUNNING[name](taken, old) if name in _RUNNING else (None, None)
-            except NoKernelError:
-                totals = None
-            if totals is None:
-                totals, column = _each(taken, old)
-            found.append(totals)
-            results.append(column)
-        return list(zip(*found, strict=True)), results
+        aggregates = self.taken(groups, columns)
+        pairs = [_after_each(*each, old) for each, old in zip(aggregates, kept, strict=True)]
+        return [new for new, _ in pairs], [column for _, column in pairs]
 
-    def results(self, kept: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-        """Return the column of each result for the accumulators of some groups."""
-        return [fold.results([each[at] for each in kept]) for at, fold in enumerate(self._folds)]
+    def results(self, kept: Sequence[Accumulators]) -> list[Any]:
+        """Return the column of each result, given the accumulators of some groups by aggregate."""
+        found = []
+        for call, fold, each in zip(self._calls, self._folds, kept, strict=True):
+            if isinstance(each, list):
+                found.append(fold.results(each))
+                continue
+            kernels = INTEGER_FOLDS[call.function]
+            try:
+                found.append(kernels.results(each))
+            except NoKernelError:
+                found.append(fold.results(kernels.written(each)))
+        return found
 
     def taken(self, groups: Groups, columns: Sequence[Any]) -> list[tuple[str, Taken]]:
         """Return the name of each aggregate, and the values that it consumes.
@@ -131,9 +116,50 @@ class GroupedFolds:
         return found
 
 
-def _accumulators(kept: Sequence[tuple[Any, ...]], at: int) -> list[Any]:
-    """Return the accumulators of one aggregate.  `zip` would take each tuple as an argument."""
-    return [each[at] for each in kept]
+def _total(name: str, taken: Taken, old: Accumulators) -> Accumulators:
+    """Return the accumulators of an aggregate with the records of a batch."""
+    if isinstance(old, list):
+        return _listed_total(name, taken, old)
+    kernels = INTEGER_FOLDS[name]
+    try:
+        return kernels.totals(taken, old)
+    except NoKernelError:
+        return kernels.read(_listed_total(name, taken, kernels.written(old)))
+
+
+def _listed_total(name: str, taken: Taken, old: list[Any]) -> list[Any]:
+    kernels = INTEGER_FOLDS.get(name)
+    try:
+        if kernels is not None and kernels.takes(taken.columns):
+            return kernels.written(kernels.totals(taken, kernels.read(old)))
+        return _TOTALS.get(name, _one_by_one)(taken, old)
+    except NoKernelError:
+        return _one_by_one(taken, old)
+
+
+def _after_each(name: str, taken: Taken, old: Accumulators) -> tuple[Accumulators, Any]:
+    """Return the accumulators of an aggregate, and its result after each record."""
+    if isinstance(old, list):
+        return _listed_after_each(name, taken, old)
+    kernels = INTEGER_FOLDS[name]
+    try:
+        return kernels.running(taken, old)
+    except NoKernelError:
+        new, column = _listed_after_each(name, taken, kernels.written(old))
+        return kernels.read(new), column
+
+
+def _listed_after_each(name: str, taken: Taken, old: list[Any]) -> tuple[list[Any], Any]:
+    kernels = INTEGER_FOLDS.get(name)
+    try:
+        if kernels is not None and kernels.takes(taken.columns):
+            new, column = kernels.running(taken, kernels.read(old))
+            return kernels.written(new), column
+        if name in ("min", "max"):
+            return _running_extreme_text(taken, old)
+    except NoKernelError:
+        pass
+    return _each(taken, old)
 
 
 def counted_rows(condition: Any, nullable: Sequence[Any]) -> Any:
@@ -185,10 +211,6 @@ def _each(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 # ---- totals --------------------------------------------------------------------------------------
 
 
-def _count(taken: Taken, old: Sequence[Any]) -> list[Any]:
-    return [kept + more for kept, more in zip(old, taken.groups.sizes.tolist(), strict=True)]
-
-
 def _float_sums(groups: Groups, sums: Any, values: Any) -> list[float]:
     """Add the values of each group to its sum, in their order."""
     import numpy as np
@@ -203,12 +225,6 @@ def _sum(taken: Taken, old: Sequence[Any]) -> list[Any]:
     import numpy as np
 
     groups, column = taken.groups, taken.columns[0]
-    if is_integer(column):
-        more = integer_sums(groups, integers(column)).tolist()
-        return [
-            kept if not size else value if kept is None else kept + value
-            for kept, value, size in zip(old, more, groups.sizes.tolist(), strict=True)
-        ]
     # -0.0 is the neutral element of float addition.
     start = np.array([-0.0 if kept is None else kept for kept in old], np.float64)
     return _of_groups(groups, old, _float_sums(groups, start, floats(column)))
@@ -217,24 +233,14 @@ def _sum(taken: Taken, old: Sequence[Any]) -> list[Any]:
 def _mean(taken: Taken, old: Sequence[Any]) -> list[Any]:
     import numpy as np
 
-    groups, column = taken.groups, taken.columns[0]
-    if is_integer(column):
-        sums = integer_sums(groups, integers(column)).tolist()
-        totals = [kept[0] + more for kept, more in zip(old, sums, strict=True)]
-    else:
-        start = np.array([kept[0] for kept in old], np.float64)
-        totals = _float_sums(groups, start, floats(column))
+    groups = taken.groups
+    start = np.array([kept[0] for kept in old], np.float64)
+    totals = _float_sums(groups, start, floats(taken.columns[0]))
     sizes = groups.sizes.tolist()
     return [
         (total, kept[1] + size) if size else kept
         for total, kept, size in zip(totals, old, sizes, strict=True)
     ]
-
-
-def _merged_mean(taken: Taken, old: Sequence[Any]) -> list[Any]:
-    sums, counts = (integer_sums(taken.groups, integers(c)).tolist() for c in taken.columns)
-    pairs = zip(sums, counts, strict=True)
-    return [(kept[0] + total, kept[1] + n) for kept, (total, n) in zip(old, pairs, strict=True)]
 
 
 def _of_groups(groups: Groups, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
@@ -344,7 +350,6 @@ def _collect(taken: Taken, old: Sequence[Any]) -> list[Any]:
 
 
 _TOTALS: Final[dict[str, Callable[[Taken, Sequence[Any]], list[Any]]]] = {
-    "count": _count,
     "sum": _sum,
     "mean": _mean,
     "min": _extreme,
@@ -356,148 +361,34 @@ _TOTALS: Final[dict[str, Callable[[Taken, Sequence[Any]], list[Any]]]] = {
     "count_distinct": _count_distinct,
     "approximate_distinct": _approximate_distinct,
     "collect": _collect,
-    MERGED_MEAN: _merged_mean,
 }
 
 
 # ---- running results -----------------------------------------------------------------------------
 
 
-def running_numbers(whole: Groups, more: Any, old: Any) -> Any:
-    """Return the running sum of each group after each record, for integers.
-
-    Args:
-        whole: The groups of all records.
-        more: The integer that each record adds.
-        old: The sum of each group before.
-
-    Raises:
-        NoKernelError: A sum may need more than 64 bits.
-    """
-    import numpy as np
-
-    try:
-        old = np.array(old, np.int64)
-    except OverflowError:
-        raise NoKernelError from None
-    bound = max(abs(int(old.min())), abs(int(old.max()))) if len(old) else 0
-    if len(more):
-        bound += max(abs(int(more.min())), abs(int(more.max()))) * len(more)
-    if bound > MOST:
-        raise NoKernelError
-    order = whole.order
-    sums = np.cumsum(more[order])
-    # Subtract the sum of the preceding groups.
-    ends = whole.starts - 1
-    before = np.where(ends >= 0, sums[ends], 0)
-    start = old - before
-    found = np.empty(len(more), np.int64)
-    found[order] = sums + start[whole.codes[order]]
-    return found
-
-
-def _counting(taken: Taken) -> Any:
-    """Return 1 for each counted record, 0 for the others."""
-    import numpy as np
-
-    if taken.groups.rows is None:
-        return np.ones(len(taken.whole), np.int64)
-    found = np.zeros(len(taken.whole), np.int64)
-    found[taken.groups.rows] = 1
-    return found
-
-
-def _running_count(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
-    return _count(taken, old), running_numbers(taken.whole, _counting(taken), old)
-
-
-def _of_counting(taken: Taken) -> Any:
-    """Return the integers of the argument, 0 for records that do not count."""
-    values = integers(taken.columns[0])
-    if taken.groups.rows is None:
-        return values
-    found = _counting(taken)
-    found[taken.groups.rows] = values
-    return found
-
-
-def _running_sum(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
-    import pyarrow as pa
-
-    sums = running_numbers(taken.whole, _of_counting(taken), [kept or 0 for kept in old])
-    totals = _sum(taken, old)
-    if taken.groups.rows is None:
-        return totals, sums
-    has_any = [0 if kept is None else 1 for kept in old]
-    return totals, pa.array(sums, mask=running_numbers(taken.whole, _counting(taken), has_any) == 0)
-
-
-def _running_mean(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
-    import numpy as np
-    import pyarrow as pa
-
-    sums = running_numbers(taken.whole, _of_counting(taken), [kept[0] for kept in old])
-    if len(sums) and max(abs(int(sums.min())), abs(int(sums.max()))) > _EXACT:
-        raise NoKernelError
-    counts = running_numbers(taken.whole, _counting(taken), [kept[1] for kept in old])
-    means = sums / np.maximum(counts, 1)
-    return _mean(taken, old), pa.array(means, mask=counts == 0)
-
-
-def running_extreme(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
+def _running_extreme_text(taken: Taken, old: Sequence[Any]) -> tuple[list[Any], Any]:
     """Return the new accumulators of a minimum or maximum, and the result after each record.
 
     Raises:
-        NoKernelError: The values are neither integers nor texts, some are left out, or their range
-            is too wide.
+        NoKernelError: The values are no texts, or some are left out.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.types as at
 
-    if taken.groups.rows is not None or not len(taken.groups):
-        raise NoKernelError
-    column = taken.columns[0]
-    if not at.is_string(column.type):
-        return _running_extreme(taken, integers(column), old)
-    # Texts are compared by their places among all texts in order.
-    kept = pa.array([text for text in old if text is not None], column.type)
-    numbers, texts = ordered(pa.concat_arrays([column, kept]))
-    places = iter(numbers[len(column) :].tolist())
-    before = [None if text is None else next(places) for text in old]
-    best, found = _running_extreme(taken, numbers[: len(column)], before)
-    return texts(best).to_pylist(), texts(found)
-
-
-def _running_extreme(taken: Taken, values: Any, old: Sequence[Any]) -> tuple[list[int], Any]:
-    import numpy as np
-
     from penstock.aggregates.folds import Min
 
-    groups, sign = taken.groups, 1 if isinstance(taken.fold, Min) else -1
-    # The accumulator is merged into the first value of its group.
-    heads = values[groups.firsts].tolist()
-    heads = list(map(taken.fold.merge, old, heads))
-    low, high = min(*heads, int(values.min())), max(*heads, int(values.max()))
-    width = high - low + 1
-    if width * groups.count >= MOST >> 1 or max(abs(low), abs(high)) >= MOST >> 1:
+    groups, column = taken.groups, taken.columns[0]
+    if groups.rows is not None or not len(groups) or not at.is_string(column.type):
         raise NoKernelError
-    values = values.copy()
-    values[groups.firsts] = heads
-    order = groups.order
-    codes = groups.codes[order]
-    # All values of a group are below those of earlier groups: the minimum restarts.
-    least = np.minimum.accumulate(
-        (values[order] - (low if sign == 1 else high)) * sign - codes * width
-    )
-    found = np.empty(len(values), np.int64)
-    found[order] = (least + codes * width) * sign + (low if sign == 1 else high)
-    return found[groups.lasts].tolist(), found
-
-
-_RUNNING: Final[dict[str, Callable[[Taken, Sequence[Any]], tuple[list[Any], Any]]]] = {
-    "count": _running_count,
-    "sum": _running_sum,
-    "mean": _running_mean,
-    "min": running_extreme,
-    "max": running_extreme,
-}
+    # Texts are compared by their places among all texts in order.
+    known = np.array([text is not None for text in old])
+    kept = pa.array([text for text in old if text is not None], column.type)
+    numbers, texts = ordered(pa.concat_arrays([column, kept]))
+    before = np.zeros((2, len(old)), np.int64)
+    before[0, known] = numbers[len(column) :]
+    before[1] = known
+    is_least = isinstance(taken.fold, Min)
+    found = running_extremes(groups, numbers[: len(column)], before, is_least=is_least)
+    return texts(found[groups.lasts]).to_pylist(), texts(found)

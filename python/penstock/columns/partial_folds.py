@@ -17,7 +17,7 @@ from penstock.formats.numpy_values import numpy_values
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.columns.grouped_folds import Taken
+    from penstock.columns.taken import Taken
 
 
 def partial_columns(aggregates: Sequence[tuple[str, Taken]]) -> list[Any] | None:

@@ -154,15 +154,15 @@ class KeyedAggregateOperator(FunctionOperator):
         key_columns = [column.take(firsts) for column in keyed.keys]
         values = self.key_fields.keys([column.to_pylist() for column in key_columns])
         keys = list(map(self.keys.identity, values))
-        kept = [self._kept(key) for key in keys]
+        kept = folds.by_aggregate([self._kept(key) for key in keys])
         results: Any = None
         if self.is_running and not self.is_final:
             new, results = folds.running(groups, keyed.arguments, kept)
             key_columns, stamps = keyed.keys, batch.timestamps
         else:
             new = folds.totals(groups, keyed.arguments, kept)
-        for key, each in zip(keys, new, strict=True):
-            self.kept.put(key, each)
+        for key, *each in zip(keys, *new, strict=True):
+            self.kept.put(key, tuple(each))
         if self.is_final:
             return
         if results is None:

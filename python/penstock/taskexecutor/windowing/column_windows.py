@@ -199,7 +199,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
         found = [contents.get(key) for key, contents in zip(keys, places, strict=True)]
         create = self.aggregates.create_accumulator
         kept = [create() if each is None else each for each in found]
-        new = folds.totals(groups, arguments, kept)
+        new = zip(*folds.totals(groups, arguments, folds.by_aggregate(kept)), strict=True)
         order = self.order
         for key, contents, start, old, each in zip(keys, places, starts, found, new, strict=True):
             contents.put(key, each)
@@ -232,7 +232,7 @@ class ColumnWindowOperator(TimerlessWindowOperator):
             if fields.is_tuple:
                 keys = zip(*keys[0], strict=True)
             bounds = [[bound] * len(found) for bound in (window.start, window.end)]
-            results = self.folds.results([kept for _, kept in found])
+            results = self.folds.results(self.folds.by_aggregate([kept for _, kept in found]))
             batch = self.result_batches.of([*map(list, keys), *bounds, *results], timestamp)
             if batch is None:
                 emit_one_by_one(found, window, timestamp)
