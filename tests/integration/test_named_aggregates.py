@@ -167,6 +167,8 @@ def test_batches_are_grouped_and_counted():
     plan = env.explain(analyze=True)
     assert "records received: batches of columns" in plan
     assert "arguments: evaluated" in plan
+    assert "accumulators: in keyed state, as count_distinct changes its accumulator" in plan
+    assert "with state in columns" not in plan
     line = next(line for line in plan.splitlines() if line.strip().startswith("Aggregate: "))
     counts = {
         what: int(number.replace(",", ""))
@@ -208,11 +210,19 @@ def test_combined_records_are_counted():
     assert "records received: batches of columns, combined by key" in plan
     (number,) = re.findall(r"(\d[\d,]*) combined before they were sent", plan)
     assert COUNT // 2 < int(number.replace(",", "")) <= COUNT
+    assert "accumulators: columns, written to keyed state before snapshots" in plan
+    (number,) = re.findall(r"(\d[\d,]*) batches with state in columns", plan)
+    assert int(number) >= 2
     env = in_process(2)
     combined(env, emit="running").sink_to(DiscardingSink())
     plan = env.explain(analyze=True)
     assert "not combined, as each emits a row" in plan
     assert "combined before" not in plan
+    (number,) = re.findall(r"(\d[\d,]*) batches with state in columns", plan)
+    assert int(number) >= 2
+    env = in_process(2, state_backend_type="rocksdb")
+    combined(env).sink_to(DiscardingSink())
+    assert "accumulators: in keyed state, as that is in a database" in env.explain()
 
 
 @NATIVE

@@ -336,7 +336,7 @@ LABELLED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 
 
 def joined_and_ranked_batches(stream):
-    """Join, rank and deduplicate batches; each key has two numbers, far apart."""
+    """Join, rank, deduplicate and add batches; each key has two numbers, far apart."""
     rare = stream.map(lambda n: Row(key=n % (ELEMENTS // 2), number=n), KEYED)
     left, right = (rare.map_batches(kept, KEYED) for _ in range(2))
     joined = left.join(right).where("key").equal_to("key")
@@ -345,7 +345,12 @@ def joined_and_ranked_batches(stream):
     return pairs.union(
         keyed.top_n(1, "number").map(as_change("top"), LABELLED),
         keyed.deduplicate("last").map(as_change("last"), LABELLED),
+        keyed.aggregate({"total": agg.sum("number")}, emit="running").map(as_total, LABELLED),
     )
+
+
+def as_total(row):
+    return "total", row.key, row.total
 
 
 def as_change(label):
@@ -363,6 +368,7 @@ def expected_joined_and_ranked_batches():
         for change in (
             *(("top", insert, first), ("top", delete, first), ("top", insert, second)),
             *(("last", insert, first), ("last", before, first), ("last", after, second)),
+            *(("total", first, first), ("total", first, first + second)),
         )
     ]
     joined = [("join", one, other) for pair in both for one in pair for other in pair]

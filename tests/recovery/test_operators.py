@@ -27,14 +27,15 @@ def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runti
 
 
 @pytest.mark.parametrize(("runtime", "how"), [("native", "kill"), ("pure", "raise")])
-def test_joins_and_rankings_of_batches(tmp_path, monkeypatch, runtime, how):
+def test_joins_rankings_and_aggregates_of_batches(tmp_path, monkeypatch, runtime, how):
     """The last attempt continues by columns, if the runtime has any."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", ["on the way", "told before the sink"])
     shown, counts = results_and_counts(joined_and_ranked_batches, Fate(tmp_path / "fates", how))
     assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
     assert shown == sorted(expected_joined_and_ranked_batches())
-    for name in ("Join", "TopN", "Deduplicate"):
+    assert (counts["Aggregate"].get("numBatchesInColumnState", 0) > 0) is (runtime == "native")
+    for name in ("Join", "TopN", "Deduplicate", "Aggregate"):
         assert (counts[name].get("numBatchesInColumns", 0) > 0) is (runtime == "native"), name
         assert counts[name].get("numBatchesGivenUp", 0) == 0, name
 

@@ -24,7 +24,13 @@ _BOUND: Final = 2**63
 
 
 class Fold:
-    """One aggregate over values that are not None."""
+    """One aggregate over values that are not None.
+
+    Attributes:
+        is_changed_in_place: Whether ``add`` changes the accumulator instead of returning a new one.
+    """
+
+    is_changed_in_place = False
 
     def create(self) -> Any:
         """Return the accumulator of no values."""
@@ -182,6 +188,8 @@ class MaxBy(MinBy):
 class CountDistinct(Fold):
     """The number of different values; its accumulator is their set."""
 
+    is_changed_in_place = True
+
     def add(self, accumulator: set[Any] | None, *values: Any) -> set[Any]:
         """Add a value."""
         if accumulator is None:
@@ -277,6 +285,8 @@ def _hashable(value: float | str) -> float | str:
 class Collect(Fold):
     """All values in a list, in the order of arrival."""
 
+    is_changed_in_place = True
+
     def add(self, accumulator: list[Any] | None, *values: Any) -> list[Any]:
         """Append a value."""
         if accumulator is None:
@@ -295,6 +305,8 @@ class Collect(Fold):
 
 class UserFold(Fold):
     """An `AggregateFunction`; the function creates its accumulator."""
+
+    is_changed_in_place = True
 
     def __init__(self, function: AggregateFunction) -> None:
         """Wrap a function."""

@@ -107,6 +107,11 @@ class NamedAggregates(AggregateFunction):
         if self.arguments is not None:
             self.given = evaluation.without_call(self.arguments.function, 1, types)
 
+    def changed_in_place(self) -> str | None:
+        """Return an aggregate that changes its accumulator in place, or None."""
+        pairs = zip(self.calls, self.folds, strict=True)
+        return next((call.function for call, fold in pairs if fold.is_changed_in_place), None)
+
     def create_accumulator(self) -> tuple[Any, ...]:
         """Return the accumulator of no records."""
         if self._empty is None:

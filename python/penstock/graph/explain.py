@@ -22,6 +22,7 @@ _COUNTS: Final[Mapping[str, str]] = {
     "numEvaluationsGivenUp": "given up and called",
     "numBatchesInColumns": "batches in columns",
     "numBatchesGivenUp": "batches given up",
+    "numBatchesInColumnState": "batches with state in columns",
     "numBlocksInColumns": "blocks in columns",
     "numBlocksInRows": "blocks line by line",
     "numKeysConverted": "keys converted by a call",

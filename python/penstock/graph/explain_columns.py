@@ -62,8 +62,24 @@ class ColumnFacts:
         if not self._evaluation.has_columns:
             return []
         fact = self._way(node).fact
-        edges = [f"records{self._suffix(node, edge)}: {fact}" for edge, fact in self._edges(node)]
-        return edges if fact is None else [*edges, f"records: {fact}"]
+        lines = [f"records{self._suffix(node, edge)}: {fact}" for edge, fact in self._edges(node)]
+        if fact is not None:
+            lines.append(f"records: {fact}")
+        if self._way(node).in_columns and isinstance(node.descriptor, operators.Aggregate):
+            lines.append(f"accumulators: {self._accumulators(node.descriptor)}")
+        return lines
+
+    def _accumulators(self, descriptor: operators.Aggregate) -> str:
+        """Return where the accumulators of keys are."""
+        if self._is_in_database():
+            return "in keyed state, as that is in a database"
+        name = descriptor.function.changed_in_place()
+        if name is not None:
+            return f"in keyed state, as {name} changes its accumulator in place"
+        return "columns, written to keyed state before snapshots"
+
+    def _is_in_database(self) -> bool:
+        return state.BACKEND.read(self._graph.settings.configuration) == "rocksdb"
 
     def _suffix(self, node: StreamNode, edge: StreamEdge) -> str:
         return f" from [{edge.source_id}]" if len(node.in_edges) > 1 else " received"
@@ -170,7 +186,7 @@ class ColumnFacts:
                 return reason
             return self._why_not_grouped(node, fields, descriptor.function.arguments)
         if isinstance(descriptor, operators.RegularJoin):
-            if state.BACKEND.read(self._graph.settings.configuration) == "rocksdb":
+            if self._is_in_database():
                 return "as its state is in a database"
             key_type: Any = node.key_type
             found = join_columns(

@@ -124,6 +124,7 @@ class _OperatorTestHarness:
     @property
     def num_keyed_state_entries(self) -> int:
         """Return the number of entries of all keyed states, for tests of clean-up."""
+        self._context.keyed_state.write_back()
         return self._context.keyed_state.num_entries
 
     @property

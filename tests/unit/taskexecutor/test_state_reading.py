@@ -28,7 +28,7 @@ class OneTask:
         context = SimpleNamespace(
             config=SimpleNamespace(id=OPERATOR),
             is_keyed=True,
-            keyed_state=SimpleNamespace(tables={"sum": table}),
+            keyed_state=SimpleNamespace(tables={"sum": table}, write_back=lambda: None),
         )
         chain = SimpleNamespace(contexts=[context])
         task = SimpleNamespace(

@@ -9,6 +9,7 @@ from penstock.aggregates.named import ResultRows
 from penstock.columns.aggregate_results import ResultBatches, value_list
 from penstock.columns.combining import combined_batches
 from penstock.columns.gathering import GatheredBatches
+from penstock.columns.group_kernels import NoKernelError
 from penstock.columns.grouped_folds import GroupedFolds
 from penstock.columns.groups import numbered
 from penstock.columns.keyed_columns import Keyed, keyed_columns
@@ -19,10 +20,15 @@ from penstock.taskexecutor.compiled import MAX_TIMESTAMP, FunctionOperator
 from penstock.taskexecutor.operators.batch_wait import BatchWait
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.aggregates.named import NamedAggregates
     from penstock.columns.column_batch import ColumnBatch
+    from penstock.columns.grouped_folds import Accumulators
+    from penstock.columns.groups import Groups
     from penstock.graph import operators
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
+    from penstock.taskexecutor.operators.column_groups import ColumnGroups
 
 #: The keyed state: the tuple of a key's accumulators.
 _STATE = "_aggregates"
@@ -39,8 +45,10 @@ class KeyedAggregateOperator(FunctionOperator):
     """Keeps accumulators for each key, and emits rows of the key and the results.
 
     A batch of columns is grouped first, so that the state of a key is read and written once for all
-    of its records.  Small batches wait a short time for others, never beyond a watermark or a
-    barrier.  Records that come one by one are batches of one and do not wait.
+    of its records.  If state is in memory and no accumulator is changed in place, `ColumnGroups`
+    hold the accumulators from the first batch on, until a record arrives that is in no batch.
+    Small batches wait a short time for others, never beyond a watermark or a barrier.  Records that
+    come one by one are batches of one and do not wait.
     """
 
     def __init__(self, context: OperatorContext, descriptor: operators.Aggregate) -> None:
@@ -62,7 +70,8 @@ class KeyedAggregateOperator(FunctionOperator):
         self.is_running = descriptor.is_running
         self.is_final = context.is_batch
         self.rows = ResultRows(descriptor.result_type)
-        self.kept = context.keyed_state.table(_STATE, "value").map(None)
+        table = context.keyed_state.table(_STATE, "value")
+        self.kept = table.map(None)
         key_type: Any = context.config.key_type
         self.columns = keyed_columns(
             context.evaluation,
@@ -78,6 +87,14 @@ class KeyedAggregateOperator(FunctionOperator):
         self.wait = BatchWait(context.processing_time, self.flush)
         self.folds = GroupedFolds(aggregates.calls, aggregates.folds)
         self.result_batches = ResultBatches(descriptor.result_type)
+        #: The accumulators as columns; None if state has each.
+        self.groups: ColumnGroups | None = None
+        # A database may have more keys than fit into memory.
+        is_in_memory = table.store is None
+        if self.takes_batches and is_in_memory and aggregates.changed_in_place() is None:
+            from penstock.taskexecutor.operators.column_groups import ColumnGroups
+
+            self.groups = ColumnGroups(context, aggregates, descriptor.key_fields, keys, self.kept)
 
     def process(self, value: object, timestamp: int) -> None:
         """Process one record, which does not wait for others."""
@@ -88,6 +105,8 @@ class KeyedAggregateOperator(FunctionOperator):
     def _process_one(self, value: object, timestamp: int) -> None:
         done = False
         try:
+            if self.groups is not None and len(self.groups):
+                self.groups.clear()
             key = self.keys.read(value)
             position = self.kept.find(key)
             kept = self.kept.at(position) if position >= 0 else None
@@ -149,27 +168,57 @@ class KeyedAggregateOperator(FunctionOperator):
     def _process_columns(self, batch: ColumnBatch, keyed: Keyed, folds: GroupedFolds) -> None:
         import pyarrow as pa
 
-        groups = numbered(keyed.keys)
-        firsts = pa.array(groups.firsts)
-        key_columns = [column.take(firsts) for column in keyed.keys]
-        values = self.key_fields.keys([column.to_pylist() for column in key_columns])
-        keys = list(map(self.keys.identity, values))
-        kept = folds.by_aggregate([self._kept(key) for key in keys])
-        results: Any = None
-        if self.is_running and not self.is_final:
-            new, results = folds.running(groups, keyed.arguments, kept)
-            key_columns, stamps = keyed.keys, batch.timestamps
-        else:
-            new = folds.totals(groups, keyed.arguments, kept)
-        for key, *each in zip(keys, *new, strict=True):
-            self.kept.put(key, tuple(each))
+        groups, new, results = self._folded(keyed, folds)
         if self.is_final:
             return
-        if results is None:
-            results, stamps = self.folds.results(new), batch.timestamps
-            if not isinstance(stamps, int):
-                stamps = stamps.take(pa.array(groups.lasts))
-        self._emit([*key_columns, *results], stamps)
+        if results is not None:
+            self._emit([*keyed.keys, *results], batch.timestamps)
+            return
+        firsts, stamps = pa.array(groups.firsts), batch.timestamps
+        if not isinstance(stamps, int):
+            stamps = stamps.take(pa.array(groups.lasts))
+        key_columns = [column.take(firsts) for column in keyed.keys]
+        self._emit([*key_columns, *self.folds.results(new)], stamps)
+
+    def _folded(
+        self, keyed: Keyed, folds: GroupedFolds
+    ) -> tuple[Groups, list[Accumulators], list[Any] | None]:
+        """Fold a batch into state.
+
+        Returns:
+            The groups of the batch; by aggregate, the accumulators of the groups after it; and its
+            results after each record if each emits a row.
+        """
+        if self.groups is not None:
+            try:
+                groups, numbers = self.groups.find(keyed.keys)
+                old = self.groups.accumulators(numbers)
+                new, results = self._after(folds, groups, keyed.arguments, old)
+            except NoKernelError:
+                # Nothing has been changed.
+                self.groups.clear()
+                self.groups = None
+            else:
+                self.groups.put(numbers, new)
+                return groups, new, results
+        import pyarrow as pa
+
+        groups = numbered(keyed.keys)
+        firsts = pa.array(groups.firsts)
+        values = self.key_fields.keys([column.take(firsts).to_pylist() for column in keyed.keys])
+        keys = list(map(self.keys.identity, values))
+        kept = [self._kept(key) for key in keys]
+        new, results = self._after(folds, groups, keyed.arguments, folds.by_aggregate(kept))
+        for key, *each in zip(keys, *new, strict=True):
+            self.kept.put(key, tuple(each))
+        return groups, new, results
+
+    def _after(
+        self, folds: GroupedFolds, groups: Groups, arguments: list[Any], old: Sequence[Accumulators]
+    ) -> tuple[list[Accumulators], list[Any] | None]:
+        if self.is_running and not self.is_final:
+            return folds.running(groups, arguments, old)
+        return folds.totals(groups, arguments, old), None
 
     def _kept(self, key: object) -> tuple[object, ...]:
         found: Any = self.kept.get(key)
@@ -192,6 +241,8 @@ class KeyedAggregateOperator(FunctionOperator):
         """Process a watermark; emit the rows of bounded input at its end."""
         self.flush()
         if self.is_final and timestamp == MAX_TIMESTAMP:
+            if self.groups is not None:
+                self.groups.clear()
             for key, kept in self.kept:
                 self.output.collect(self._row(key, kept), timestamp)
             self.kept.clear()

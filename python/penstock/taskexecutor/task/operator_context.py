@@ -340,6 +340,7 @@ class TaskOperatorContext:
         types = self.operator_state.types.texts()
         keyed = None
         if "keyed_state" in self.__dict__:
+            self.keyed_state.write_back()
             types |= self.keyed_state.types.texts()
             keyed = self._keyed_backend.open_snapshot(self._key_grouping, checkpoint_id, base)
         if self.is_keyed:
@@ -356,6 +357,7 @@ class TaskOperatorContext:
         """Return the current keyed states and timers, beside checkpoints; None without any."""
         if "keyed_state" not in self.__dict__ or self._keyed_backend.is_unused:
             return None
+        self.keyed_state.write_back()
         return self._keyed_backend.open_snapshot(self._key_grouping, snapshot_id)
 
     def restore(self, snapshot: OperatorSnapshot) -> None:

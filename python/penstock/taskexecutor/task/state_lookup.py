@@ -64,6 +64,7 @@ class StateLookup:
             self.done.set()
 
     def _look_into(self, context: TaskOperatorContext) -> None:
+        context.keyed_state.write_back()
         tables = context.keyed_state.tables
         self.states |= {name: table.kind for name, table in tables.items()}
         table = tables.get(self._state)

@@ -87,6 +87,7 @@ class StateReading:
             self.done.set()
 
     def _read(self, context: TaskOperatorContext) -> None:
+        context.keyed_state.write_back()
         tables = context.keyed_state.tables
         self.states = {name: table.kind for name, table in tables.items()}
         table = tables.get(self._request.state)

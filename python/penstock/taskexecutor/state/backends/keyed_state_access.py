@@ -21,10 +21,13 @@ class KeyedStateAccess(ABC):
         current_key: The identity of the current key, whose entries states show.
         on_key: Called after a record or timer selects its key; None for nothing.
         types: The declared types of the states.
+        write_backs: Functions of the operator that write to tables the changes that it keeps
+            elsewhere.
     """
 
     current_key: Any
     types: DeclaredTypes
+    write_backs: list[Callable[[], None]]
 
     #: Whether adding to a list does not read the list.
     keeps_elements: bool
@@ -43,6 +46,11 @@ class KeyedStateAccess(ABC):
     @abstractmethod
     def key(self) -> Any:
         """The current key as functions see it."""
+
+    def write_back(self) -> None:
+        """Complete the tables, before code outside of the operator reads them."""
+        for function in self.write_backs:
+            function()
 
     @property
     @abstractmethod

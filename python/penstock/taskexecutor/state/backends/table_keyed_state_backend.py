@@ -82,6 +82,7 @@ class TableKeyedStateBackend(KeyContext, KeyedStateAccess, KeyedStateBackend):
         self._tables: dict[str, StateTable] = {}
         self._timers: dict[str, StateTable] = {}
         self.types = DeclaredTypes(clock_ms)
+        self.write_backs = []
         self._cleanups: dict[str, IncrementalCleanup] = {}
 
     @property

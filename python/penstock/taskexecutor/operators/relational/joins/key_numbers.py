@@ -32,16 +32,22 @@ class KeyNumbers:
             width: The number of columns of a key.
         """
         self._has_texts = not are_groupable(kinds)
+        has_integers = bool(kinds) and all(map(pa.types.is_signed_integer, kinds))
+        self._has_table = has_integers and network.runtime() == "native"
+        self._width = width
+        self._batches = 0
+        self.clear()
+        context.metric_group().gauge("numBatchesNumbered", lambda: self._batches)
+
+    def clear(self) -> None:
+        """Forget all keys."""
         self._numbers: dict[object, int] = {}
         self._table: NumbersOfIntegers | None = None
-        self._batches = 0
-        has_integers = bool(kinds) and all(map(pa.types.is_signed_integer, kinds))
-        if has_integers and network.runtime() == "native":
+        if self._has_table:
             from penstock._native.keys import key_numbers
 
             # With an integer that tells NULL from 0.
-            self._table = key_numbers.KeyNumbers(width + 1)
-        context.metric_group().gauge("numBatchesNumbered", lambda: self._batches)
+            self._table = key_numbers.KeyNumbers(self._width + 1)
 
     def __len__(self) -> int:
         """Return the number of distinct keys."""
