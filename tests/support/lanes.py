@@ -93,7 +93,8 @@ class Needs:
         for item in items:
             folders = set(_file_of(item).split("/"))
             # Looked up once, as there are thousands of tests.
-            found = {mark.name for mark in item.iter_markers()} & NEEDS.keys()
+            names = {mark.name for mark in item.iter_markers()}
+            found = names & NEEDS.keys()
             if folders & FOLDERS or found:
                 found.add("process")
                 item.add_marker(pytest.mark.process)
@@ -103,6 +104,8 @@ class Needs:
                 else:
                     shown.add(_test_of(item))
             self._needs[item.nodeid] = [name for name in NEEDS if name in found]
+            if not found and "slow" in names:
+                self._needs[item.nodeid] = ["slow"]
         # These tests take longest, so they start first.
         first = (*LANES, "process")
         items.sort(key=lambda item: [name not in self._needs[item.nodeid] for name in first])
@@ -141,10 +144,12 @@ def _runs_pure(item):
 
 
 class Lanes(LoadScopeScheduling):
-    """Assigns to a worker the tests of one file, or those of a lane."""
+    """Assigns to a worker the tests of one file, those of a lane, or a slow test without needs."""
 
     def _split_scope(self, nodeid):
         found = self.config.pluginmanager.getplugin("needs_of_tests").of(nodeid)
+        if found == ["slow"]:  # such as one of many seeds
+            return nodeid
         return next((lane for lane in LANES if lane in found), nodeid.partition("::")[0])
 
     def remove_node(self, node):
