@@ -7,6 +7,7 @@ process is its parent.
 import contextlib
 import gc
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -36,7 +37,7 @@ class Leftovers:
         self._before = _resources()
 
     def check(self) -> None:
-        """Wait for resources that are being released.
+        """Wait for resources that are being released; end processes that are left.
 
         Raises:
             AssertionError: A resource is left.
@@ -51,15 +52,27 @@ class Leftovers:
         except pytest.fail.Exception as limit:  # that of the test, which had waited before
             limit.add_note(f"the test has left: {sorted(left)}")
             raise
+        finally:
+            if left:
+                self._end_processes()
 
     def _found(self) -> set[str]:
+        processes = {f"process {pid}: {text}" for pid, text in self._new_processes().items()}
+        return {*processes, *_resources()}
+
+    def _new_processes(self) -> dict[int, str]:
         # Child processes of a server that existed before the test belong to the server.
-        processes = {
-            f"process {pid}: {command}"
+        return {
+            pid: command
             for pid, command in _processes().items()
             if self._servers.isdisjoint(_ancestors(pid))
         }
-        return {*processes, *_resources()}
+
+    def _end_processes(self) -> None:
+        """Kill the test's processes: one failure must not fail the tests behind it."""
+        for pid in self._new_processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _resources() -> set[str]:

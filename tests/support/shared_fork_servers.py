@@ -110,17 +110,27 @@ class ServersOfJob:
 
 @pytest.fixture(autouse=True)
 def shared_fork_servers(request):
-    """Let the test's jobs use the shared servers, if it starts processes at all."""
+    """Let the test's jobs use the shared servers, if it starts processes at all.
+
+    A job that a failed test has left starts no more workers when the test has ended.
+    """
     if request.node.get_closest_marker("process") is None:
-        yield
-        return
-    if request.node.get_closest_marker("own_fork_server") is not None:
-        SHARED.keep(0)
         yield
         return
     from penstock.per_job import local_driver
 
+    is_own = request.node.get_closest_marker("own_fork_server") is not None
+    if is_own:
+        SHARED.keep(0)
+    of_jobs = []
+
+    def servers_of_job():
+        of_jobs.append(ForkServers() if is_own else ServersOfJob())
+        return of_jobs[-1]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_driver, "ForkServers", ServersOfJob)
+        patch.setattr(local_driver, "ForkServers", servers_of_job)
         yield
+    for servers in of_jobs:
+        servers.close()
     SHARED.keep(KEPT)

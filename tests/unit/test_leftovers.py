@@ -11,10 +11,13 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from support import leftovers
 from support.leftovers import Leftovers
 from support.packages import required
+from support.patience import eventually
+from support.processes import living
 
 OF_ALL = Path(__file__).parents[1]
 
@@ -33,17 +36,15 @@ def test_a_test_that_leaves_nothing_passes(impatient):
     impatient.check()
 
 
-def test_a_process_is_found_that_is_nobodys_child(impatient):
+def test_a_process_is_found_and_ended_that_is_nobodys_child(impatient):
     code = "import subprocess; print(subprocess.Popen(['sleep', '600'], stdout=-3).pid)"
     done = subprocess.run(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
     )
-    pid = int(done.stdout)
-    try:
-        with pytest.raises(AssertionError, match=rf"process {pid}: sleep 600"):
-            impatient.check()
-    finally:
-        os.kill(pid, signal.SIGKILL)
+    process = psutil.Process(int(done.stdout))
+    with pytest.raises(AssertionError, match=rf"process {process.pid}: sleep 600"):
+        impatient.check()
+    eventually(lambda: not living([process]), "the process ends")
 
 
 def test_a_port_is_found(impatient):
@@ -163,12 +164,41 @@ def test_leaves_nothing():
 """
 
 
-@pytest.mark.parametrize(("folder", "checks"), [("integration", True), ("unit", False)])
-def test_the_fixture_fails_a_test_that_leaves_something(tmp_path, folder, checks):
-    """Only folders of tests that run jobs are checked; only the test with leftovers fails."""
+LEAVES_A_JOB = """
+from pathlib import Path
+
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from support import leftovers
+from support.patience import eventually
+from support.rest_client import UntilMarked
+
+leftovers.PATIENCE_S = 0.0
+KEPT = []
+
+def test_leaves_a_job(tmp_path):
+    configuration = Configuration()
+    configuration.set_string("restart-strategy.type", "fixed-delay")
+    configuration.set_string("restart-strategy.fixed-delay.attempts", "1000000")
+    configuration.set_string("restart-strategy.fixed-delay.delay", "1 ms")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    env.add_source(UntilMarked(tmp_path / "never")).print()
+    KEPT.append(env.execute_async())
+    eventually(leftovers._processes, "its worker runs")
+
+def test_is_alone(caplog):
+    eventually(lambda: "starts no more workers" in caplog.text, "the job needs a worker")
+    # One may have been about to start.
+    eventually(lambda: not leftovers._processes(), "the job has no worker")
+"""
+
+
+def run_tests(tmp_path, folder, content):
+    """Run the tests of a file in one of the folders."""
     tests = tmp_path / "tests" / folder
     tests.mkdir(parents=True)
-    (tests / "test_leaving.py").write_text(LEAVES)
+    (tests / "test_leaving.py").write_text(content)
     (tmp_path / "tests" / "conftest.py").symlink_to(OF_ALL / "conftest.py")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."],
@@ -178,5 +208,20 @@ def test_the_fixture_fails_a_test_that_leaves_something(tmp_path, folder, checks
         text=True,
         check=False,
     )
-    assert ("2 passed, 1 error" if checks else "2 passed in") in done.stdout, done.stdout
-    assert ("the test has left: ['temporary file" in done.stdout) == checks
+    return done.stdout
+
+
+@pytest.mark.parametrize(("folder", "checks"), [("integration", True), ("unit", False)])
+def test_the_fixture_fails_a_test_that_leaves_something(tmp_path, folder, checks):
+    """Only folders of tests that run jobs are checked; only the test with leftovers fails."""
+    output = run_tests(tmp_path, folder, LEAVES)
+    assert ("2 passed, 1 error" if checks else "2 passed in") in output, output
+    assert ("the test has left: ['temporary file" in output) == checks
+
+
+@pytest.mark.slow
+def test_a_job_that_a_test_leaves_fails_no_other_test(tmp_path):
+    """Its workers end, and it gets no others."""
+    output = run_tests(tmp_path, "integration", LEAVES_A_JOB)
+    assert "2 passed, 1 error" in output, output
+    assert "--fork-server" in output, output
