@@ -113,5 +113,5 @@ def test_a_schema_for_a_changelog_names_all_columns():
     stream = env.from_collection([], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()]))
     tables = StreamTableEnvironment.create(env)
     schema = Schema.new_builder().column("b", DataTypes.BIGINT()).build()
-    with pytest.raises(ValidationException, match="has 1 columns, the table 2: a, b"):
+    with pytest.raises(ValidationException, match="Different number of columns"):
         tables.to_changelog_stream(tables.from_data_stream(stream), schema)

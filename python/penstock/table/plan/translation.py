@@ -49,13 +49,23 @@ def translate(
 
 
 def translate_optimized(
-    node: Node, context: TranslationContext, *, keeps_time: bool = False
+    node: Node,
+    context: TranslationContext,
+    *,
+    keeps_time: bool = False,
+    key: tuple[int, ...] = (),
 ) -> Transformation:
-    """Add the operators of a plan to which the rules have been applied; see `translate`."""
+    """Add the operators of a plan to which the rules have been applied; see `translate`.
+
+    Args:
+        node: The plan.
+        context: The environment.
+        keeps_time: Whether watermarks are as exact as those of the sources.
+        key: The positions of the target's key; empty if every row counts.
+    """
     check(node, is_streaming=context.is_streaming)
-    if keeps_time:
-        return Translation(context).translate(node)
-    return Translation.of([node], context).translate(node)
+    translation = Translation(context) if keeps_time else Translation.of([node], context)
+    return translation.translate_upserts(node, key, None)
 
 
 def is_updating(node: Node, context: TranslationContext) -> bool:

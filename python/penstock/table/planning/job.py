@@ -125,6 +125,7 @@ class TableJobs:
         translation = Translation.of([sink.input for sink in sinks], context)
         for sink, plan in pairs:
             check_changes(sink.input, sink.kinds, sink.name, is_streaming=context.is_streaming)
+            check_times(sink.input, sink.name)
             made: Transformation = translation.translate_upserts(
                 plan, sink.sink.upsert_key, sink.sink.parallelism
             )
@@ -145,6 +146,22 @@ class TableJobs:
 
     def _name(self, default: str) -> str:
         return self._config.get(_NAME, default) or default
+
+
+def check_times(node: Node, target: str) -> None:
+    """Check that a table or stream gets at most one time attribute.
+
+    Raises:
+        TableException: There are several.
+    """
+    names = [field.name for field in node.schema if field.is_rowtime]
+    if len(names) > 1:
+        raise TableException(
+            f"The query contains more than one rowtime attribute column [{', '.join(names)}] for "
+            f"writing into table '{target}'. Please select the column that should be used as the "
+            "event-time timestamp for the table sink by casting all other columns to regular "
+            "TIMESTAMP or TIMESTAMP_LTZ."
+        )
 
 
 def check_changes(node: Node, kinds: frozenset[int], target: str, *, is_streaming: bool) -> None:

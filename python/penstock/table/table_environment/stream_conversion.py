@@ -6,6 +6,7 @@ import copy
 import datetime
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.common.record_types import as_row_type
@@ -15,7 +16,7 @@ from penstock.datastream.data_stream import DataStream
 from penstock.datastream.operators import OneInputStreamOperator
 from penstock.errors import WrongArgumentError
 from penstock.table import types
-from penstock.table.connectors.batches import rows_of
+from penstock.table.connectors.batches import kinds_of, rows_of
 from penstock.table.connectors.changelog_normalize import normalized
 from penstock.table.connectors.gathered_rows import GatheredRows
 from penstock.table.connectors.interfaces import ALL_KINDS, INSERT_ONLY, TableSource
@@ -25,15 +26,18 @@ from penstock.table.expression.expression import Expression
 from penstock.table.expressions import col
 from penstock.table.plan import expressions as e
 from penstock.table.plan import nodes as n
+from penstock.table.plan.changelog import unread_by_tables
 from penstock.table.plan.schema import Field
 from penstock.table.plan.schema import Schema as PlanSchema
 from penstock.table.plan.translation import translate_optimized
-from penstock.table.planning.job import check_changes, row_type_of
+from penstock.table.planning.job import check_changes, check_times, row_type_of
 from penstock.table.planning.planner import scan_node
 from penstock.table.planning.pruning import pruned
 from penstock.table.schema.resolution import resolve_schema
+from penstock.table.schema.resolved_schema import MetadataColumn
 from penstock.table.schema.schema import DeclaredColumn, Schema
-from penstock.table.table.table import Table
+from penstock.table.statements.insertion import sink_node
+from penstock.table.table.table import Table, check_unique
 from penstock.table.types import DataTypes, RowField, RowType
 from penstock.table.types.arrow_types import field_value
 from penstock.table.types.stream_types import (
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from penstock.graph.transformations import Transformation
     from penstock.table.connectors.interfaces import ExecutionContext
     from penstock.table.formats.row_format import KindedRow
+    from penstock.table.schema.resolved_schema import Column
     from penstock.table.table_environment.stream_table_environment import StreamTableEnvironment
 
 #: Converts the values of a row in place; None if a type needs no conversion.
@@ -58,6 +63,8 @@ _Conversion: TypeAlias = "Callable[[Any], Any] | None"
 _ROWTIME = "rowtime"
 #: The rowtime in UTC as a TIMESTAMP, which `Expression.rowtime` stands for.
 _PLAIN_ROWTIME = "rowtime without a zone"
+#: The name of a stream as a target, in errors.
+_SINK = "Unregistered_DataStream_Sink"
 _KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 
@@ -291,7 +298,7 @@ def _with_fields(
     """Return a stream's table with the columns that expressions select.
 
     Raises:
-        ValidationException: There are more columns than fields.
+        ValidationException: There are more columns than fields, or two of one name.
     """
     names = table.plan_node.schema.names
     trees = [field.tree for field in given]
@@ -326,6 +333,7 @@ def _with_fields(
         number += 1
         made.append((columns[place], str(tree.names[0]) if _is_alias(tree) else str(tree)))
     # As in Flink, columns that expressions select are nullable.
+    check_unique([name for _, name in made])
     selected = [replace(column, type=column.type.nullable()) for column, _ in made]
     fields = tuple(Field(name, c.type) for c, (_, name) in zip(selected, made, strict=True))
     node = n.Project(PlanSchema(fields), source.plan_node, tuple(selected))
@@ -362,36 +370,59 @@ def changes_of_table(
 ) -> DataStream[Row]:
     """Return the changes of a table as a stream of named Rows with their kinds.
 
+    A column of the schema for the metadata ``rowtime`` is the records' timestamp.
+
     Raises:
         TableException: The mode does not include all row kinds of the table.
+        ValidationException: The schema does not fit the table.
     """
-    if mode is not None:
-        kinds = frozenset(kind.value for kind in mode.kinds)
-        is_streaming = environment.planner.is_streaming
-        check_changes(table.plan_node, kinds, "Unregistered_DataStream_Sink",
-                      is_streaming=is_streaming)  # fmt: skip
+    kinds = ALL_KINDS if mode is None else frozenset(kind.value for kind in mode.kinds)
+    check_changes(table.plan_node, kinds, _SINK,
+                  is_streaming=environment.planner.is_streaming)  # fmt: skip
+    key: list[int] = []
+    has_time = False
     if schema is not None:
-        table = _with_schema(table, schema)
-    return _rows(environment, table, _named_rows)
+        declared = _complete_target(schema, table)
+        resolved = resolve_schema(declared, environment.planner.context())
+        written = [column for column in resolved.columns if column.is_persisted()]
+        metadata = [i for i, c in enumerate(written) if isinstance(c, MetadataColumn)]
+        has_time = _has_rowtime(written)
+        node = sink_node(_SINK, table.plan_node, resolved, SimpleNamespace(kinds=kinds)).input
+        order = [i for i in range(len(written)) if i not in metadata] + metadata
+        columns, names = n.columns(node), [written[i].name for i in order]
+        table = Table(n.project(node, [columns[i] for i in order], names), environment)
+        if n.UPDATE_BEFORE not in kinds and declared.primary_key is not None:
+            key = [names.index(name) for name in declared.primary_key[1]]
+    sink = SimpleNamespace(upsert_key=tuple(key), parallelism=None)
+    plan = table.plan_node
+    target = n.Sink(plan.schema, plan, _SINK, sink, kinds)
+    return _rows(environment, table, _named_rows, has_time=has_time, sink=target)
 
 
-def _with_schema(table: Table, schema: Schema) -> Table:
-    """Return the columns of a schema, cast to its types; metadata columns are left out."""
-    from penstock.table.expressions import col
-    from penstock.table.udf.wrappers import parsed_type
+def _complete_target(schema: Schema, table: Table) -> Schema:
+    """Return a schema for a table's changes; without fields, those of the table are first."""
+    if any(column.is_physical for column in schema.columns):
+        return schema
+    taken = {column.name for column in schema.columns}
+    own = [DeclaredColumn(f.name, _plain(f.type)) for f in table.plan_node.schema
+           if f.name not in taken]  # fmt: skip
+    return Schema([*own, *schema.columns], schema.watermark_specs, schema.primary_key)
 
-    columns = []
-    names = table.plan_node.schema.names
-    if all(column.is_physical for column in schema.columns) and len(schema.columns) < len(names):
-        raise ValidationException(
-            f"The schema has {len(schema.columns)} columns, the table {len(names)}: "
-            f"{', '.join(names)}; leave columns out with select"
-        )
-    for column in schema.columns:
-        if column.data_type is not None and column.is_physical:
-            kind = parsed_type(column.data_type)
-            columns.append(col(column.name).cast(kind).alias(column.name))
-    return table.select(*columns) if columns else table
+
+def _has_rowtime(columns: Sequence[Column]) -> bool:
+    """Return whether a schema has a column for the rowtime.
+
+    Raises:
+        ValidationException: A column has other metadata.
+    """
+    metadata = [column for column in columns if isinstance(column, MetadataColumn)]
+    for column in metadata:
+        if column.key != _ROWTIME:
+            raise ValidationException(
+                f"Invalid metadata key '{column.key}' of column '{column.name}': a stream has the "
+                f"metadata {_ROWTIME}"
+            )
+    return bool(metadata)
 
 
 def appended_stream(
@@ -420,7 +451,7 @@ def _check_insertions(environment: StreamTableEnvironment, table: Table) -> None
     check_changes(
         table.plan_node,
         INSERT_ONLY,
-        "Unregistered_DataStream_Sink",
+        _SINK,
         is_streaming=environment.planner.is_streaming,
     )
 
@@ -431,22 +462,59 @@ def _rows(
     convert: Any,
     declared: TypeInformation | None = None,
     of_rows: TypeInformation | None = None,
+    *,
+    has_time: bool = False,
+    sink: n.Sink | None = None,
 ) -> DataStream[Any]:
+    """Return a stream of converted rows.
+
+    Args:
+        environment: The environment.
+        table: The table.
+        convert: Converts the batches.
+        declared: The type of the stream; that of the rows by default.
+        of_rows: The type of the rows, if it is not that of the stream.
+        has_time: Whether the last column is not a field, but the records' timestamp.
+        sink: The stream as a target of changes; None if it reads all of them.
+
+    Raises:
+        TableException: The table has several time attributes.
+    """
     stream_environment = environment.stream_environment
     environment.jobs.set_parallelism(stream_environment)
     node = table.plan_node
     context = environment.jobs.context(stream_environment)
     [plan] = pruned([node], is_streaming=context.is_streaming, settings=context.settings)
-    transformation = translate_optimized(plan, context, keeps_time=True)
+    key: tuple[int, ...] = ()
+    if sink is not None:
+        context.new_rows_only = unread_by_tables([(sink, plan)])
+        key = sink.sink.upsert_key
+    transformation = translate_optimized(plan, context, keeps_time=True, key=key)
     stream: DataStream[Any] = DataStream(stream_environment, transformation)
+    if sink is not None and n.UPDATE_BEFORE not in sink.kinds:
+        stream = stream.map(_without_old_rows)
     row_type = row_type_of(node)
+    if has_time:
+        row_type = RowType(list(row_type.fields)[:-1])
     if declared is None:
         declared = type_info_of(row_type)
     rows_of_batch = partial(convert, row_type, with_instants(of_rows or declared))
     times = [i for i, field in enumerate(node.schema) if field.is_rowtime]
-    if len(times) != 1:
+    if has_time:
+        times = [len(row_type)]
+    else:
+        check_times(node, _SINK)
+    if not times:
         return stream.flat_map(rows_of_batch, declared)
     return stream.transform("FlatMap", declared, _StampedRows(rows_of_batch, times[0]))
+
+
+def _without_old_rows(batch: Any) -> Any:
+    """Return a batch without UPDATE_BEFORE."""
+    kinds = kinds_of(batch)
+    if n.UPDATE_BEFORE not in kinds:
+        return batch
+    return batch.take([i for i, kind in enumerate(kinds) if kind != n.UPDATE_BEFORE])
 
 
 class _StampedRows(OneInputStreamOperator):
