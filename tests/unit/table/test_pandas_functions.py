@@ -6,9 +6,12 @@ pytest.importorskip("sqlglot")
 pytest.importorskip("pyarrow")
 pytest.importorskip("pandas")
 
+from penstock.common import Row
 from penstock.errors import JobExecutionError
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.udf import udf
+from penstock.table.exceptions import ValidationException
+from penstock.table.expressions import col
+from penstock.table.udf import udaf, udf, udtf
 
 PAIR = DataTypes.ROW(
     [DataTypes.FIELD("n", DataTypes.BIGINT()), DataTypes.FIELD("x", DataTypes.DOUBLE())]
@@ -43,3 +46,21 @@ def test_a_frame_has_as_many_columns_as_the_row(numbers):
     short = udf(lambda frame: frame[["n"]], result_type=PAIR, func_type="pandas")
     with pytest.raises((ValueError, JobExecutionError), match="1 columns for the 2 fields"):
         rows(numbers.map(short))
+
+
+def test_nan_of_an_aggregate_is_null(numbers):
+    mean = udaf(lambda x: x.mean(), result_type=DataTypes.DOUBLE(), func_type="pandas")
+    both = udaf(lambda n, x: Row(n.max(), x.max()), result_type=PAIR, func_type="pandas")
+    groups = numbers.group_by(numbers.n)
+    assert rows(groups.select(numbers.n, mean(numbers.x))) == [(1, 0.5), (2, None), (3, 1.5)]
+    pairs = groups.aggregate(both(numbers.n, numbers.x).alias("m", "y")).select(col("m"), col("y"))
+    assert rows(pairs) == [(1, 0.5), (2, None), (3, 1.5)]
+
+
+def test_row_operations_name_a_function_of_another_kind(numbers):
+    doubled = udf(lambda row: row.n * 2, result_type=DataTypes.BIGINT())
+    repeated = udtf(lambda row: [row.n], result_types=[DataTypes.BIGINT()])
+    with pytest.raises(ValidationException, match="Only a table function"):
+        numbers.flat_map(doubled)
+    with pytest.raises(ValidationException, match="Only a scalar function"):
+        numbers.map(repeated)

@@ -99,7 +99,10 @@ class PandasAggregate(Accumulator):
     def result(self, accumulator: list[Any]) -> Any:
         """Call the function with a Series, or a DataFrame of rows, for each argument."""
         from penstock.table.types.arrow_types import arrow_array
-        from penstock.taskexecutor.operators.relational.python_calls import pandas_column
+        from penstock.taskexecutor.operators.relational.python_calls import (
+            pandas_column,
+            value_of_pandas,
+        )
 
         columns = [
             pandas_column(arrow_array([row[i] for row in accumulator], kind))
@@ -112,6 +115,7 @@ class PandasAggregate(Accumulator):
             value = function.get_value(made)
         else:
             value = function(*columns)
+        value = value_of_pandas(value, self._wrapper.result_type)
         self._wrapper.check(value, self._wrapper.result_type)
         return value
 

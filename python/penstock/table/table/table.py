@@ -450,14 +450,26 @@ class Table:
     # Python functions on rows -----------------------------------------------------------------
 
     def map(self, func: Any) -> Table:
-        """Return the result of a scalar function with a ROW result for each row."""
+        """Return the result of a scalar function with a ROW result for each row.
+
+        Raises:
+            ValidationException: The argument is no scalar function.
+        """
         wrapper, arguments = row_function(self._environment, self, func)
+        if wrapper.kind not in ("SCALAR", "ASYNC_SCALAR"):
+            raise ValidationException(
+                f"Only a scalar function can be used in map(...), {wrapper.name!r} is none"
+            )
         call = self.binder().python_call(wrapper, arguments)
         names = list(wrapper.alias_names) or None
         return self.derived(fields_node(self._node, call, names))
 
     def flat_map(self, func: Any) -> Table:
-        """Return the rows that a table function returns for each row."""
+        """Return the rows that a table function returns for each row.
+
+        Raises:
+            ValidationException: The argument is no table function.
+        """
         from penstock.table.plan.from_clause import correlate
 
         if isinstance(func, UserDefinedFunctionWrapper):
@@ -465,6 +477,10 @@ class Table:
             names: Sequence[str] = wrapper.alias_names
         else:
             wrapper, arguments, names = table_function(self._environment, self, func)
+        if wrapper.kind != "TABLE":
+            raise ValidationException(
+                f"Only a table function can be used in flat_map(...), {wrapper.name!r} is none"
+            )
         fields = function_fields(wrapper, names)
         node = correlate(self._node, wrapper, tuple(arguments), fields, False)
         width = len(self._node.schema)

@@ -164,6 +164,16 @@ def pandas_column(column: pa.Array) -> pd.Series | pd.DataFrame:
     return pa.Table.from_arrays(column.flatten(), names=[f.name for f in column.type]).to_pandas()
 
 
+def value_of_pandas(value: Any, kind: DataType) -> Any:
+    """Return the result of a pandas aggregate; NaN, NaT and NA are NULL, as in PyFlink."""
+    import pandas as pd
+
+    if isinstance(kind, RowType) and isinstance(value, Row):
+        fields = [value_of_pandas(v, k) for v, k in zip(value, kind.field_types(), strict=True)]
+        return Row(*fields)
+    return None if pd.api.types.is_scalar(value) and pd.isna(value) else value
+
+
 def _check_rows(results: list[object], name: str) -> None:
     """Check that a function with a ROW result returned Rows, as PyFlink requires.
 
