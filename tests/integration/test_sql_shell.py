@@ -93,6 +93,13 @@ def test_the_rows_that_are_left_are_shown_as_a_table(shell, lines):
     ]
 
 
+def test_the_statement_of_an_object_is_shown_without_a_box(shell, lines):
+    run(shell, "SHOW CREATE CATALOG default_catalog;")
+    assert lines == [
+        "CREATE CATALOG `default_catalog`\nWITH (\n  'type' = 'generic_in_memory'\n)\n"
+    ]
+
+
 def test_a_statement_in_several_lines_and_rows_as_lists(shell, lines, capsys):
     typed = iter(
         [

@@ -495,3 +495,29 @@ def test_names_with_backticks_are_shown_so_that_they_can_be_read(tables):
     (shown,) = _rows(tables.execute_sql("SHOW CREATE TABLE t"))[0]
     tables.execute_sql(shown.replace("`t`", "`u`"))
     assert tables.from_path("u").get_schema().get_field_names() == ["a`b"]
+
+
+def test_show_create_prints_a_box(tables, capsys):
+    tables.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'blackhole')")
+    tables.execute_sql("SHOW CREATE TABLE t").print()
+    border, header, _, first, *_ = capsys.readouterr().out.splitlines()
+    text = next(tables.execute_sql("SHOW CREATE TABLE t").collect())[0]
+    assert border == f"+{'-' * (len(text) + 2)}+"
+    assert header == f"| {'result':>{len(text)}} |"
+    assert first == "| CREATE TABLE `default_catalog`.`default_database`.`t` ("
+
+
+def test_use_of_the_current_catalog_keeps_the_database(tables):
+    tables.execute_sql("CREATE DATABASE d")
+    tables.use_database("d")
+    tables.execute_sql("USE CATALOG default_catalog")
+    assert tables.get_current_database() == "d"
+
+
+def test_a_statement_set_has_an_insertion(tables):
+    with pytest.raises(SqlParserException, match="INSERT was expected"):
+        tables.execute_sql("EXECUTE STATEMENT SET BEGIN END")
+    tables.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'blackhole')")
+    text = "EXECUTE STATEMENT SET BEGIN INSERT INTO t VALUES (1); INSERT INTO t VALUES (2); END"
+    plan = tables.explain_sql(text).split("==")[2]
+    assert plan.count("Sink(") == 2

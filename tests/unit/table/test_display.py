@@ -5,6 +5,7 @@ import decimal
 import zoneinfo
 
 import pytest
+from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.schema.resolution import expression_text
 from penstock.table.schema.resolved_schema import (
     ComputedColumn,
@@ -107,3 +108,17 @@ def test_patterns_of_show():
     assert like_pattern("a%_b.", is_insensitive=False).fullmatch("axyzb.")
     assert not like_pattern("a%", is_insensitive=False).fullmatch("Ab")
     assert like_pattern("a%", is_insensitive=True).fullmatch("Ab")
+
+
+def test_insertions_print_minus_one_for_each_table_at_their_end(monkeypatch, capsys):
+    monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "in-process")
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'blackhole')")
+    insertions = tables.create_statement_set()
+    insertions.add_insert_sql("INSERT INTO t VALUES (1)")
+    insertions.add_insert_sql("INSERT INTO t VALUES (2)")
+    result = insertions.execute()
+    result.print()
+    assert capsys.readouterr().out == "-1, -1\n"
+    status = result.get_job_client().get_job_status().result()
+    assert status.is_globally_terminal_state()

@@ -108,14 +108,15 @@ class CatalogManager:
         return self.catalog(self.current_catalog).list_databases()
 
     def use_catalog(self, name: str) -> None:
-        """Make a catalog the current one, and its default database.
+        """Make a catalog the current one, and its default database unless it already was.
 
         Raises:
             CatalogException: The name does not exist.
         """
         found = self.catalog(name)
-        self.current_catalog = name
-        self.current_database = found.get_default_database()
+        if name != self.current_catalog:
+            self.current_catalog = name
+            self.current_database = found.get_default_database()
 
     def use_database(self, path: Sequence[str]) -> None:
         """Make a database the current one.

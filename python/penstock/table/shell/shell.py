@@ -16,7 +16,12 @@ from penstock.table.shell.settings import ShellSettings, unquoted_reset, unquote
 from penstock.table.sql import statements as s
 from penstock.table.sql.parsing import parse_statement
 from penstock.table.sql.scripts import StatementText, split_script
-from penstock.table.table_result.table_result import InsertResult, QueryResult, StaticResult
+from penstock.table.table_result.table_result import (
+    InsertResult,
+    QueryResult,
+    StaticResult,
+    TextResult,
+)
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
@@ -174,6 +179,8 @@ class SqlShell:
         elif isinstance(result, QueryResult):
             mode = self.settings.get(options.RESULT_MODE)
             view.show(mode, self.settings.get(options.MAX_ROWS))
+        elif isinstance(result, TextResult):
+            self._write(result.text)
         else:
             result.print()
 

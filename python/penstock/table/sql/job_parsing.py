@@ -50,7 +50,7 @@ class JobParsing:
 
     def _inserts(self: Any) -> statements.StatementSetBlock:
         found: list[statements.Insert] = []
-        while not self._word("END"):
+        while not found or not self._word("END"):
             self._expect_word("INSERT")
             found.append(self._read_insert())
             self._match(TokenType.SEMICOLON)

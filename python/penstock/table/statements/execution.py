@@ -25,7 +25,7 @@ from penstock.table.statements.alteration import (
 from penstock.table.statements.insertion import sink_node
 from penstock.table.statements.like_clause import liked_table
 from penstock.table.statements.partitions import change_partition, partition_list
-from penstock.table.table_result.table_result import OkResult, StaticResult, TextResult
+from penstock.table.table_result.table_result import ExplainResult, OkResult, StaticResult
 from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class StatementExecution:
             case s.ExecutePlan():
                 return self._environment.execute_plan(PlanReference.from_file(statement.file))
             case s.Explain():
-                return TextResult("result", self._explained(statement, text))
+                return ExplainResult(self._explained(statement, text))
             case s.SetOption() | s.ResetOption():
                 word = "SET" if isinstance(statement, s.SetOption) else "RESET"
                 raise TableException(

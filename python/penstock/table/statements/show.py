@@ -66,7 +66,7 @@ def created_table(
     Raises:
         ValidationException: The table is a view, or only exists in the program.
     """
-    return TextResult("result", table_text(identifier, table, schema, is_temporary=is_temporary))
+    return TextResult(table_text(identifier, table, schema, is_temporary=is_temporary))
 
 
 def created_view(
@@ -94,7 +94,7 @@ def created_view(
         f"CREATE {temporary}VIEW {identifier.as_serializable_string()} (\n{columns}\n)\n{comment}"
         f"AS {table.expanded_query or table.query}\n"
     )
-    return TextResult("result", text)
+    return TextResult(text)
 
 
 def listed(column: str, names: Sequence[str], statement: Show | None = None) -> StaticResult:
@@ -119,13 +119,12 @@ def created_catalog(name: str, options: Mapping[str, str], comment: str | None) 
     if comment:
         lines.append(f"COMMENT '{escaped(comment)}'")
     given = options or {"type": "generic_in_memory"}
-    return TextResult("result", "\n".join([*lines, options_text(given), ""]))
+    return TextResult("\n".join([*lines, options_text(given), ""]))
 
 
 def created_function(path: Sequence[str], function: CatalogFunction) -> TextResult:
     """Return the statement that creates a function."""
     name = dotted(path)
     return TextResult(
-        "result",
-        f"CREATE FUNCTION {name} AS '{function.class_name}' LANGUAGE {function.language}\n",
+        f"CREATE FUNCTION {name} AS '{function.class_name}' LANGUAGE {function.language}\n"
     )

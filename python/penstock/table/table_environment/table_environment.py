@@ -459,12 +459,15 @@ class TableEnvironment(PlanMethods, MissingMethods):
         return self.statements.execute(stmt)
 
     def explain_sql(self, stmt: str, *extra_details: int) -> str:
-        """Return the plan of a query or an INSERT as text."""
+        """Return the plan of a query, an INSERT or a statement set as text."""
         from penstock.table.sql.parsing import parse_statement
-        from penstock.table.sql.statements import Insert
+        from penstock.table.sql.statements import Execute, Insert, StatementSetBlock
 
-        if isinstance(parse_statement(stmt), Insert):
-            return self.explain_nodes([self.statements.insertion(stmt)], extra_details)
+        statement = parse_statement(stmt)
+        if isinstance(statement, Execute):
+            statement = statement.statement
+        if isinstance(statement, Insert | StatementSetBlock):
+            return self.explain_nodes(self.statements.insertions(stmt), extra_details)
         return self.sql_query(stmt).explain(*extra_details)
 
     def create_statement_set(self) -> StatementSet:

@@ -189,19 +189,27 @@ class StaticResult(TableResult):
 
 
 class TextResult(StaticResult):
-    """A text that is printed without a box: EXPLAIN and SHOW CREATE.
+    """A text of several lines, the only cell of a column ``result``: SHOW CREATE.
 
     Args:
-        name: The name of the column.
         text: The text.
     """
 
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__([name], [types.DataTypes.STRING()], [[text]])
+    def __init__(self, text: str) -> None:
+        super().__init__(["result"], [types.DataTypes.STRING()], [[text]])
+        self.text = text
+
+
+class ExplainResult(TextResult):
+    """The text of EXPLAIN, which is printed without a box.
+
+    Args:
+        text: The text.
+    """
 
     def print(self) -> None:
         """Print the text."""
-        print(self._rows[0][0], flush=True)
+        print(self.text, flush=True)
 
 
 class OkResult(StaticResult):
@@ -259,11 +267,9 @@ class InsertResult(TableResult):
             self._client.cancel().result()
 
     def print(self) -> None:
-        """Wait until the job has started; print its id."""
-        for line in box_lines(
-            self._names, [["-1"] * len(self._names)], content_widths(self._names, [])
-        ):
-            print(line, flush=True)
+        """Wait until the job ends; print -1 for each table, as rows are not counted."""
+        for row in self.collect():
+            print(", ".join(map(str, row)), flush=True)
 
 
 class QueryResult(TableResult):
