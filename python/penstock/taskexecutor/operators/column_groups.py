@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.operator_context import OperatorContext
 
 #: At this many changed keys they are written, so that a barrier does not wait for more of them.
-_MOST_CHANGED: Final = 1 << 15
+_MOST_CHANGED: Final = 1 << 14
 
 _FEWEST_KEYS: Final = 64
 
