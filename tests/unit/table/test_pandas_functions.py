@@ -64,3 +64,16 @@ def test_row_operations_name_a_function_of_another_kind(numbers):
         numbers.flat_map(doubled)
     with pytest.raises(ValidationException, match="Only a scalar function"):
         numbers.map(repeated)
+
+
+def test_a_fraction_does_not_fit_an_integer(numbers):
+    halved = udf(lambda x: x / 2, result_type=DataTypes.INT(), func_type="pandas")
+    with pytest.raises((ValueError, JobExecutionError), match="does not fit the type INT"):
+        rows(numbers.select(halved(numbers.n)))
+
+
+def test_plain_functions_convert_numbers_as_pyflink_does(numbers):
+    halved = udf(lambda x: x / 2, result_type=DataTypes.INT())
+    large = udf(lambda x: x > 2, result_type=DataTypes.BIGINT())
+    found = rows(numbers.select(numbers.n, halved(numbers.n), large(numbers.n)))
+    assert found == [(1, 0, 0), (2, 1, 0), (3, 1, 1)]

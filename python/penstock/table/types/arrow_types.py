@@ -206,6 +206,12 @@ def arrow_array(values: Sequence[Any], data_type: types.DataType) -> pa.Array:
     try:
         return pa.array(values, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        if isinstance(data_type, types.IntegralType) and any(
+            v is True or v is False for v in values
+        ):
+            # As in PyFlink, a bool of a Python function is a number.
+            numbers = [int(value) if isinstance(value, bool) else value for value in values]
+            return arrow_array(numbers, data_type)
         kind = TypeError if isinstance(error, pa.ArrowTypeError) else ValueError
         raise kind(f"A value does not fit the type {data_type}: {error}") from error
 

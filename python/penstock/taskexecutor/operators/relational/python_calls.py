@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.types import Row
 from penstock.table.functions.registry import column_values
 from penstock.table.plan.expressions import Expression, PythonCall, walk
-from penstock.table.types import RowType
+from penstock.table.types import IntegralType, RowType
 from penstock.table.types.arrow_types import arrow_array, python_values
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def _array_of_pandas(result: pd.Series | pd.DataFrame, kind: DataType, name: str
     NaN is NULL, as in PyFlink.
 
     Raises:
-        ValueError: A DataFrame has another number of columns than the row has fields.
+        ValueError: A DataFrame has another number of columns than the row has fields, or a value
+            does not fit the type.
     """
     import pandas as pd
     import pyarrow as pa
@@ -151,7 +152,13 @@ def _array_of_pandas(result: pd.Series | pd.DataFrame, kind: DataType, name: str
         return pa.StructArray.from_arrays(columns, fields=list(arrow_type(kind)))
     try:
         return pa.Array.from_pandas(result, type=arrow_type(kind))
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if pd.api.types.is_float_dtype(result.dtype) and isinstance(kind, IntegralType):
+            # pa.array() of a list would cut off the fractions.
+            raise ValueError(
+                f"the pandas function {name} returned a value that does not fit the type {kind}: "
+                f"{error}"
+            ) from error
         return arrow_array([None if v is pd.NA or v is pd.NaT else v for v in result], kind)
 
 
