@@ -225,6 +225,12 @@ def fill(connection, rows):
             connection.execute(f"INSERT INTO {name} VALUES {marks}", values)
 
 
+def expected(connection, sql, rows):
+    """Return the bag of rows that DuckDB returns."""
+    fill(connection, rows)
+    return Counter(connection.execute(sql).fetchall())
+
+
 def parted(rows, size):
     """Return batches of both tables, alternately."""
     batches = []
