@@ -6,7 +6,7 @@ Docstrings, paragraphs of Rust's doc comments and names of tests begin with a ve
 with a word that makes a sentence hard to parse.  Sentences of pages have at most 35 words;
 headings, tables and code do not count.  Pages have no words that promise too much or that only an
 old book would use, and no broken links.  Those of the guide have at most 250 lines, the README
-120 and the changelog 150.
+120 and the changelog 180.
 """
 
 import re
@@ -34,7 +34,7 @@ BANNED_WORDS = re.compile(
 )
 LONGEST_SENTENCE = 35
 LONGEST_PAGE = 250
-LONGEST_OF_FRONT = {"README.md": 120, "CHANGELOG.md": 150}
+LONGEST_OF_FRONT = {"README.md": 120, "CHANGELOG.md": 180}
 
 
 def first_words() -> Iterator[str]:
