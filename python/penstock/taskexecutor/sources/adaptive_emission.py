@@ -21,9 +21,6 @@ _LARGEST_STEP: Final = 1024
 #: The time of a slice: the clock is read only after each slice, so that reading it costs little.
 SLICE_NS: Final = 30_000
 
-#: The time of a slice that emits a batch of columns, as small batches cost as much as larger ones.
-BATCH_SLICE_NS: Final = 3_000_000
-
 #: The size at which batches of columns start.
 _FIRST_BATCH: Final = 64
 
@@ -89,7 +86,11 @@ class AdaptiveEmission:
 
 
 class AdaptiveBatches(AdaptiveEmission):
-    """Emits the records of a step as batches of columns."""
+    """Emits the records of a step as batches of columns.
+
+    A batch may take as long as a step: the fixed cost of kernels and of the exchange is half of
+    what a batch of 4,096 records takes.
+    """
 
     def __init__(self) -> None:
         """Start with a small batch."""
@@ -97,7 +98,7 @@ class AdaptiveBatches(AdaptiveEmission):
         self._size = _FIRST_BATCH
 
     def _is_slow(self, elapsed_ns: int) -> bool:
-        limit_ns = BATCH_SLICE_NS if self._size > _SMALL_BATCH else _SLOW_BATCH_NS
+        limit_ns = LONG_STEP_NS if self._size > _SMALL_BATCH else _SLOW_BATCH_NS
         return elapsed_ns > limit_ns
 
 
