@@ -85,14 +85,20 @@ class ServersOfJob:
         self._is_closed = False
 
     def fork(self, surroundings):
+        self._check_open()
         worker = SHARED.fork(surroundings)
         with self._lock:
             self._workers.append(worker)
-            is_closed = self._is_closed
-        if is_closed:
+        try:
+            self._check_open()
+        except OSError:
             worker.kill()
-            raise OSError("this host starts no more workers")
+            raise
         return worker
+
+    def _check_open(self):
+        if self._is_closed:
+            raise OSError("this host starts no more workers")
 
     def close(self):
         """End the remaining workers, with their servers if these do not answer."""
