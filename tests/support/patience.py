@@ -12,7 +12,7 @@ LONGEST_PAUSE_S = 1.0
 
 
 def attempts(pause_s: float = 0.02) -> Iterator[None]:
-    """Yield for each attempt, until patience ends.
+    """Yield for each attempt, at least once, until patience ends.
 
     The pause after an attempt lasts three times as long as the attempt did, so that a wait takes
     little time from the processes that it waits for.
@@ -22,12 +22,13 @@ def attempts(pause_s: float = 0.02) -> Iterator[None]:
     """
     pause = threading.Event()
     deadline_s = time.monotonic() + PATIENCE_S
-    started_s = time.monotonic()
-    while started_s < deadline_s:
+    while True:
+        began_s = time.monotonic()
         yield
-        took_s = time.monotonic() - started_s
-        pause.wait(max(pause_s, min(3 * took_s, LONGEST_PAUSE_S)))
-        started_s = time.monotonic()
+        ended_s = time.monotonic()
+        if ended_s >= deadline_s:
+            return
+        pause.wait(max(pause_s, min(3 * (ended_s - began_s), LONGEST_PAUSE_S)))
 
 
 def eventually(condition, what: str, pause_s: float = 0.02) -> None:
