@@ -1,14 +1,11 @@
 """A backpressured job that is cancelled, and continues with another parallelism."""
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.errors import JobCancelledError
-from support.patience import eventually
 
+from recovery.cancelling import cancel_once
 from recovery.programs import KEYS, PAIR, Work, environment
 
 TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.STRING()])
@@ -49,13 +46,7 @@ def cancelled(results, folder):
         numbers = [int(path.parent.name[4:]) for path in folder.glob("*/chk-*/_metadata")]
         return max(numbers, default=0) >= 4
 
-    with ThreadPoolExecutor(1) as reader, results:
-        # A checkpoint waits for unread results.
-        read = reader.submit(list, results)
-        eventually(is_fourth_complete, "the fourth checkpoint is complete")
-        results.get_job_client().cancel().result()
-        with pytest.raises(JobCancelledError):
-            read.result()  # older checkpoints are deleted by then
+    cancel_once(results, is_fourth_complete, "the fourth checkpoint is complete")
     (found,) = folder.glob("*/chk-*/_metadata")
     return str(found.parent)
 

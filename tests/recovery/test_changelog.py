@@ -5,17 +5,16 @@ may die.
 """
 
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import FileHandle
 from penstock.checkpoint_storage.storage import load_metadata
-from penstock.errors import ConfigurationError, JobCancelledError
+from penstock.errors import ConfigurationError
 from penstock.state_processor import Savepoint
-from support.sessions import eventually
 
+from recovery.cancelling import cancel_once
 from recovery.savepoint_programs import (
     KEYS,
     counted,
@@ -77,13 +76,8 @@ def retained(folder, options, wanted):
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     }
     stream = counted(numbers(environment(options), ELEMENTS), slowly=True)
-    with ThreadPoolExecutor(1) as reader, stream.execute_and_collect() as results:
-        # A checkpoint waits for unread results.
-        read = reader.submit(list, results)
-        eventually(lambda: is_met(folder, wanted), "a checkpoint meets the condition")
-        results.get_job_client().cancel().result()
-        with pytest.raises(JobCancelledError):
-            read.result()
+    results = stream.execute_and_collect()
+    cancel_once(results, lambda: is_met(folder, wanted), "a checkpoint meets the condition")
     return sorted(
         folder.glob("checkpoints/*/chk-*"), key=lambda path: int(path.name.partition("-")[2])
     )[-1]
@@ -139,20 +133,14 @@ def test_the_owner_of_a_retained_log(tmp_path, backend, claims):
     }
     newer = "checkpoints/*/chk-*/_metadata"
     stream = counted(numbers(environment(from_there), ELEMENTS), slowly=True)
-    with ThreadPoolExecutor(1) as reader, stream.execute_and_collect() as results:
-        # A checkpoint waits for unread results.
-        read = reader.submit(list, results)
-        seen = set()
+    seen = set()
 
-        def are_known():
-            """Return whether there is a third one: then the driver knows the first two."""
-            seen.update(p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old)
-            return len(seen) >= 3
+    def are_known():
+        """Return whether there is a third one: then the driver knows the first two."""
+        seen.update(p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old)
+        return len(seen) >= 3
 
-        eventually(are_known, "there are three checkpoints")
-        results.get_job_client().cancel().result()
-        with pytest.raises(JobCancelledError):
-            read.result()
+    cancel_once(stream.execute_and_collect(), are_known, "there are three checkpoints")
     new = [p.parent for p in tmp_path.glob(newer) if p.parent.parent.name != old]
     latest = max(new, key=lambda p: int(p.name.partition("-")[2]))
     if claims:
