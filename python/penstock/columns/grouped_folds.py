@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.aggregates.named import Call
     from penstock.columns.array_types import Integers
     from penstock.columns.groups import Groups
+    from penstock.columns.integer_folds import IntegerFold
 
     #: The accumulators of groups: the matrix of an `IntegerFold`, or a list of Python values.
     Accumulators: TypeAlias = Integers | list[Any]
@@ -127,10 +128,16 @@ def _total(name: str, taken: Taken, old: Accumulators) -> Accumulators:
         return kernels.read(_listed_total(name, taken, kernels.written(old)))
 
 
-def _listed_total(name: str, taken: Taken, old: list[Any]) -> list[Any]:
+def _integer_kernels(name: str, taken: Taken) -> IntegerFold | None:
+    """Return the kernels that fold the values of a batch; None for other values."""
     kernels = INTEGER_FOLDS.get(name)
+    return kernels if kernels is not None and kernels.takes(taken.columns) else None
+
+
+def _listed_total(name: str, taken: Taken, old: list[Any]) -> list[Any]:
+    kernels = _integer_kernels(name, taken)
     try:
-        if kernels is not None and kernels.takes(taken.columns):
+        if kernels is not None:
             return kernels.written(kernels.totals(taken, kernels.read(old)))
         return _TOTALS.get(name, _one_by_one)(taken, old)
     except NoKernelError:
@@ -150,9 +157,9 @@ def _after_each(name: str, taken: Taken, old: Accumulators) -> tuple[Accumulator
 
 
 def _listed_after_each(name: str, taken: Taken, old: list[Any]) -> tuple[list[Any], Any]:
-    kernels = INTEGER_FOLDS.get(name)
+    kernels = _integer_kernels(name, taken)
     try:
-        if kernels is not None and kernels.takes(taken.columns):
+        if kernels is not None:
             new, column = kernels.running(taken, kernels.read(old))
             return kernels.written(new), column
         if name in ("min", "max"):
